@@ -1,0 +1,26 @@
+"""Query to trace: channels, fusion, recency, and the retrievers that put them together."""
+
+from memlab.retrieval.channels import KeywordChannel, PassageChannel, VectorChannel
+from memlab.retrieval.fusion import RRF, ConvexFusion
+from memlab.retrieval.older import OlderRetriever
+from memlab.retrieval.recall import Hit, Recall
+from memlab.retrieval.recency import RecencyRanker
+from memlab.retrieval.retriever import Candidates, HybridRetriever
+from memlab.retrieval.trace import Contribution, RankedMemory, Trace
+
+__all__ = [
+    "RRF",
+    "Candidates",
+    "Contribution",
+    "ConvexFusion",
+    "Hit",
+    "HybridRetriever",
+    "KeywordChannel",
+    "OlderRetriever",
+    "PassageChannel",
+    "RankedMemory",
+    "Recall",
+    "RecencyRanker",
+    "Trace",
+    "VectorChannel",
+]

@@ -1,0 +1,324 @@
+"""The channels: each ranks the memories of a store for one query, in its own way.
+
+A channel sees the store through a :class:`~memlab.store.reading.ReadView` and knows nothing of the other channels'
+scores. Ranks start at 1; memories that tie are ordered by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from memlab.encoders.base import FloatMatrix
+from memlab.errors import InvalidValue
+from memlab.retrieval.terms import Terms, terms
+from memlab.store.index import IntArray, nearest
+from memlab.store.reading import SEARCH_COLUMNS, ReadView
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in the forms that channels need.
+
+    Attributes
+    ----------
+    text : str
+    vector : ndarray of float32, shape (dimension,), or None
+        ``None`` when no encoder could be had.
+    note : str
+        Why there is no vector.
+    """
+
+    text: str
+    vector: FloatMatrix | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ChannelHit:
+    """One memory in a channel's list.
+
+    Attributes
+    ----------
+    number : int
+        The memory's number in the store.
+    memory_id : str
+    rank : int
+        From 1. Ranks may have gaps: see :class:`PassageChannel`.
+    raw_score : float
+        In the channel's own unit, larger is better: bm25 with its sign turned round, or a cosine.
+    passage : int or None
+        Position of the passage that gave the score.
+    """
+
+    number: int
+    memory_id: str
+    rank: int
+    raw_score: float
+    passage: int | None = None
+
+
+@dataclass(frozen=True)
+class ChannelResult:
+    """What one channel found.
+
+    Attributes
+    ----------
+    channel : str
+    hits : tuple of ChannelHit
+        By rank.
+    note : str
+        Why it found nothing or did not run; empty otherwise.
+    ran : bool
+        Whether the channel could do its work.
+    milliseconds : float
+    terms : Terms or None
+        What the keyword channel looked for.
+    """
+
+    channel: str
+    hits: tuple[ChannelHit, ...] = ()
+    note: str = ""
+    ran: bool = True
+    milliseconds: float = 0.0
+    terms: Terms | None = None
+
+
+class Channel(Protocol):
+    """One way of ranking memories for a query."""
+
+    @property
+    def name(self) -> str:
+        """What the channel is called in traces and weights."""
+        ...
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the channel needs the query's vector."""
+        ...
+
+    def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+        """The best ``depth`` memories; ``found`` has the numbers that earlier channels found."""
+        ...
+
+    def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
+        """Rank and raw score of one memory however deep it lies, or in words why it has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeywordChannel:
+    """FTS5 with bm25 (Robertson et al., 1994; k1 = 1.2, b = 0.75 in SQLite).
+
+    Parameters
+    ----------
+    weights : mapping of str to float, optional
+        bm25 weights of the columns content, category, project, tags and files; 1 by default.
+    max_terms : int
+        Most terms of a query that are looked for.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    max_terms: int = 32
+    name: ClassVar[str] = "keyword"
+    needs_vector: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for column, weight in self.weights.items():
+            if column not in SEARCH_COLUMNS:
+                raise InvalidValue(f"weights: {column!r} is no searched column; these are {', '.join(SEARCH_COLUMNS)}")
+            if not (isinstance(weight, (int, float)) and np.isfinite(weight) and weight >= 0):
+                raise InvalidValue(f"weights: expected a number of 0 or more for {column}, found {weight!r}")
+        if isinstance(self.max_terms, bool) or not isinstance(self.max_terms, int) or not 1 <= self.max_terms <= 200:
+            raise InvalidValue(f"max_terms: expected a whole number from 1 to 200, found {self.max_terms!r}")
+
+    def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+        """See :class:`Channel`."""
+        wanted = terms(query.text, limit=self.max_terms)
+        if not wanted.used:
+            return ChannelResult(self.name, note="the query has no letters or digits to look for", terms=wanted)
+        rows = view.keyword(wanted.match, depth, self.weights)
+        hits = tuple(ChannelHit(row.number, row.memory_id, rank, row.score) for rank, row in enumerate(rows, 1))
+        return ChannelResult(self.name, hits, "" if hits else "no memory has any of the terms", terms=wanted)
+
+    def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
+        """See :class:`Channel`."""
+        wanted = terms(query.text, limit=self.max_terms)
+        if not wanted.used:
+            return "the query has no letters or digits to look for"
+        own = view.keyword(wanted.match, 1, self.weights, only=number)
+        if not own:
+            return "it has none of the terms " + ", ".join(wanted.used)
+        # Everything at or above its score, in the same order as the search.
+        depth = 64
+        while True:
+            rows = view.keyword(wanted.match, depth, self.weights)
+            for rank, row in enumerate(rows, 1):
+                if row.number == number:
+                    return rank, row.score
+            if len(rows) < depth:
+                return "it is not among the memories that match"  # pragma: no cover - `own` says it is
+            depth *= 4
+
+
+@dataclass(frozen=True)
+class VectorChannel:
+    """Exact cosine between the query's vector and every document vector."""
+
+    name: ClassVar[str] = "vector"
+    needs_vector: ClassVar[bool] = True
+
+    def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return ChannelResult(self.name, note=query.note, ran=False)
+        documents = view.snapshot.documents
+        numbers, _, cosines = nearest(documents, query.vector, depth, documents.rows(view.allowed()))
+        hits = _ranked(view, numbers, cosines, [None] * len(numbers), depth)
+        return ChannelResult(self.name, hits, "" if hits else "no memory has a vector to compare")
+
+    def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return query.note
+        documents = view.snapshot.documents
+        return _place(view, query.vector, number, documents.rows(view.allowed()))
+
+
+@dataclass(frozen=True)
+class PassageChannel:
+    """The cosine of a memory's best passage, for memories of two passages or more.
+
+    Ranks count memories, not passages, and all of them: a memory that is its own passage takes part with its document
+    vector and holds its place in the order, but casts no vote here, because that same vector votes in the vector
+    channel. The ranks of the hits have gaps where such memories stand.
+
+    Parameters
+    ----------
+    scope : {"all", "candidates"}
+        Compare every memory, or as the studied system does only those that earlier channels found.
+    """
+
+    scope: Literal["all", "candidates"] = "all"
+    name: ClassVar[str] = "passage"
+    needs_vector: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("all", "candidates"):
+            raise InvalidValue(f"scope: expected 'all' or 'candidates', found {self.scope!r}")
+
+    def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return ChannelResult(self.name, note=query.note, ran=False)
+        hits = tuple(hit for hit in self._order(query.vector, view, depth, found) if hit.passage is not None)
+        note = ""
+        if not hits:
+            several = len(view.snapshot.several_passages)
+            note = "no memory of several passages is near enough" if several else "no memory has more than one passage"
+        return ChannelResult(self.name, hits, note)
+
+    def _order(
+        self, vector: FloatMatrix, view: ReadView, depth: int, found: frozenset[int]
+    ) -> tuple[ChannelHit, ...]:
+        """The best ``depth`` memories by best passage; ``passage`` is None for those of one passage."""
+        snapshot = view.snapshot
+        several = snapshot.several_passages
+        if not len(several):
+            return ()
+        allowed = self._allowed(view, found)
+        # No more than `depth` memories of either kind can be among the best `depth` of both.
+        single_rows = snapshot.documents.rows(allowed, without=several)
+        numbers, _, cosines = nearest(snapshot.documents, vector, depth, single_rows)
+        best: dict[int, tuple[float, int | None]] = {
+            number: (cosine, None) for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
+        }
+        rows = snapshot.passages.rows(allowed)
+        available = len(snapshot.passages.owners) if rows is None else len(rows)
+        take = 4 * depth
+        while True:
+            owners, labels, cosines = nearest(snapshot.passages, vector, take, rows)
+            if take >= available or len(np.unique(owners)) > depth:
+                break
+            take *= 4
+        for number, label, cosine in zip(owners.tolist(), labels.tolist(), cosines.tolist(), strict=True):
+            # Descending, so the first passage of a memory is its best; of equal ones the earlier wins.
+            known = best.get(number)
+            if known is None or (known[0] == cosine and label < (known[1] or 0)):
+                best[number] = (cosine, label)
+        return _ranked(
+            view,
+            np.fromiter(best, np.int64, len(best)),
+            np.array([cosine for cosine, _ in best.values()]),
+            [label for _, label in best.values()],
+            depth,
+        )
+
+    def _allowed(self, view: ReadView, found: frozenset[int]) -> IntArray | None:
+        allowed = view.allowed()
+        if self.scope == "all":
+            return allowed
+        candidates = np.array(sorted(found), np.int64)
+        return candidates if allowed is None else np.intersect1d(candidates, allowed)
+
+    def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return query.note
+        if number not in view.snapshot.several_passages:
+            return "it is a single passage, whose vector votes in the vector channel"
+        if self.scope == "candidates" and number not in found:
+            return "no other channel found it, and this one looks only at what they found (scope='candidates')"
+        for hit in self._order(query.vector, view, len(view.snapshot.documents.owners), found):
+            if hit.number == number:
+                return hit.rank, hit.raw_score
+        return "it is not among the memories that may take part"
+
+
+def _ranked(
+    view: ReadView, numbers: IntArray, scores: npt.NDArray[np.float64], passages: list[int | None], depth: int
+) -> tuple[ChannelHit, ...]:
+    """Order by score and then id, cut at ``depth`` and number from 1."""
+    ids = view.ids(numbers.tolist())
+    rows = [
+        (-score, ids[number], number, passage)
+        for number, score, passage in zip(numbers.tolist(), scores.tolist(), passages, strict=True)
+        if number in ids
+    ]
+    rows.sort(key=lambda row: row[:2])
+    return tuple(
+        ChannelHit(number, memory_id, rank, -negative, passage)
+        for rank, (negative, memory_id, number, passage) in enumerate(rows[:depth], 1)
+    )
+
+
+def _place(view: ReadView, vector: FloatMatrix, number: int, rows: IntArray | None) -> tuple[int, float] | str:
+    """Rank and cosine of one memory among the document vectors of ``rows``."""
+    documents = view.snapshot.documents
+    every = np.arange(len(documents.owners)) if rows is None else rows
+    at = np.flatnonzero(documents.owners[every] == number)
+    if not len(at):
+        return "it has no vector yet"
+    cosines = documents.exact(vector, every)
+    own = cosines[at[0]]
+    ties = documents.owners[every[cosines == own]].tolist()
+    ids = view.ids(ties)
+    before = sum(1 for tie in ties if (ids[tie], tie) < (ids[number], number))
+    return int(np.count_nonzero(cosines > own)) + before + 1, float(own)
+
+
+def timed(channel: Channel, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+    """Run a channel and note how long it took."""
+    started = perf_counter()
+    result = channel.search(query, view, depth, found)
+    return replace(result, milliseconds=1000 * (perf_counter() - started))
+
+
+def describe(channel: Channel) -> dict[str, Any]:
+    """A channel's settings as plain values, for traces."""
+    return {name: getattr(channel, name) for name in getattr(channel, "__dataclass_fields__", {})}

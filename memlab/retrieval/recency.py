@@ -1,0 +1,46 @@
+"""Recency: a factor on the fused score that falls with age. Pure, no store in sight."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memlab.errors import InvalidValue
+from memlab.timestamps import age_days
+
+
+def half_life_decay(age: float, half_life_days: float) -> float:
+    """``0.5 ** (age / half_life_days)``: 1 at age 0 (days), a half after one half-life."""
+    return float(0.5 ** (age / half_life_days))
+
+
+@dataclass(frozen=True)
+class RecencyRanker:
+    """Multiplies scores by ``1 + strength * 0.5 ** (age_days / half_life_days)``.
+
+    Parameters
+    ----------
+    half_life_days : float
+        After this many days half of the boost is left.
+    strength : float
+        The boost at age 0: 0.15 is 15 %.
+    """
+
+    half_life_days: float = 14.0
+    strength: float = 0.15
+
+    def __post_init__(self) -> None:
+        _number("half_life_days", self.half_life_days, above_zero=True)
+        _number("strength", self.strength, above_zero=False)
+
+    def factor(self, created_at: datetime, now: datetime) -> float:
+        """The recency factor of a memory made at ``created_at``; a time after ``now`` counts as age 0."""
+        return 1.0 + self.strength * half_life_decay(age_days(created_at, now), self.half_life_days)
+
+
+def _number(name: str, value: Any, *, above_zero: bool) -> None:
+    fits = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
+    if not fits or value < 0 or (above_zero and value == 0):
+        raise InvalidValue(f"{name}: expected a number {'above' if above_zero else 'of at least'} 0, found {value!r}")

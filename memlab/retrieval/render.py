@@ -1,0 +1,186 @@
+"""The picture of a recall: as text for a terminal or a REPL, as an HTML table for a notebook.
+
+Both give every number in words too, so nothing is said by colour alone. The HTML is one table with inline styles: that
+is what untrusted notebooks and code hosts leave standing.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memlab.store.records import shorten
+
+if TYPE_CHECKING:
+    from memlab.retrieval.recall import Hit, Recall
+
+RECENCY = "recency"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a share is drawn: a character for text, a colour and the colour of text upon it for HTML."""
+
+    char: str
+    colour: str
+    ink: str
+    term_colour: str
+
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; the characters differ in density.
+LOOKS = {
+    "keyword": Look("█", "#0072b2", "#ffffff", "blue"),
+    "vector": Look("▓", "#e69f00", "#000000", "yellow"),
+    "passage": Look("▒", "#009e73", "#000000", "green"),
+    RECENCY: Look("░", "#cc79a7", "#000000", "magenta"),
+    "similarity": Look("▓", "#e69f00", "#000000", "yellow"),
+    "access": Look("▒", "#009e73", "#000000", "green"),
+}
+_OTHER = Look("▚", "#56b4e9", "#000000", "cyan")
+
+
+def look(channel: str) -> Look:
+    """How a channel's share is drawn."""
+    return LOOKS.get(channel, _OTHER)
+
+
+def shares(hit: Hit) -> list[tuple[str, float]]:
+    """What each channel and recency gave to the score of a hit, in order."""
+    place = hit.place
+    parts = [(part.channel, part.contribution) for part in place.contributions]
+    if place.recency_factor != 1.0:
+        parts.append((RECENCY, place.recency_gain))
+    return parts
+
+
+def channels_shown(recall: Recall) -> list[str]:
+    """The channels of the legend: those that took part, and recency if the boost was on."""
+    names = [result.channel for result in recall.trace.channels]
+    names += [part.channel for hit in recall.hits for part in hit.place.contributions if part.channel not in names]
+    if recall.trace.recency and RECENCY not in names:
+        names.append(RECENCY)
+    return list(dict.fromkeys(names))
+
+
+def cells(widths: Iterable[float], total: int) -> list[int]:
+    """Whole cells for shares of a bar of ``total`` cells, by largest remainder, so that they add up."""
+    exact = [max(0.0, width) * total for width in widths]
+    whole = [int(value) for value in exact]
+    wanted = min(total, round(sum(exact)))
+    by_rest = sorted(range(len(exact)), key=lambda i: (-(exact[i] - whole[i]), i))
+    for i in by_rest[: max(0, wanted - sum(whole))]:
+        whole[i] += 1
+    return whole
+
+
+def visible(text: str) -> str:
+    """``text`` with control characters (ANSI codes too) shown as marks, not obeyed."""
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs") or char == "\u200d" else "\ufffd"
+        for char in text
+    )
+
+
+def headline(recall: Recall) -> str:
+    """Mode, count and time of a recall."""
+    trace = recall.trace
+    count = f"{len(recall)} hit{'' if len(recall) == 1 else 's'} of {trace.searched:,} memories"
+    parts = [trace.mode, count, f"{sum(trace.timings.values()):.0f} ms"]
+    if trace.filters:
+        parts.append(repr(trace.filters).removeprefix("Filters(").removesuffix(")"))
+    if trace.recency:
+        parts.append(trace.recency)
+    return " · ".join(parts)
+
+
+def age_words(days: float) -> str:
+    """An age as people say it."""
+    if days < 1:
+        return "today" if days < 0.5 else "1 day"
+    return f"{days:.0f} day{'' if round(days) == 1 else 's'}" if days < 90 else f"{days / 30.44:.0f} months"
+
+
+def facts(hit: Hit) -> list[str]:
+    """Project, category, age and tags of a hit."""
+    memory = hit.memory
+    known = [memory.project, memory.category, age_words(hit.place.age_days), " ".join(f"#{tag}" for tag in memory.tags)]
+    return [visible(item) for item in known if item]
+
+
+def excerpt(hit: Hit, width: int) -> str:
+    """The beginning of the content, or of the passage that matched where that lies further in."""
+    start = hit.passage[0] if hit.passage else 0
+    text = visible(hit.content[start : start + 2 * width])
+    return ("… " if start else "") + shorten(text, width)
+
+
+def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
+    """A recall as lines of text."""
+    lines = [f"{shorten(visible(recall.query), width)!r}", headline(recall)]
+    if recall.trace.note:
+        lines.append(f"note: {recall.trace.note}")
+    if not recall.hits:
+        return "\n".join([*lines, "no hits"])
+    lines.append("   ".join(f"{look(name).char} {name}" for name in channels_shown(recall)))
+    top = max(hit.score for hit in recall.hits) or 1.0
+    for hit in recall.hits:
+        parts = shares(hit)
+        drawn = cells((value / top for _, value in parts), bar)
+        picture = "".join(look(name).char * n for (name, _), n in zip(parts, drawn, strict=True)).ljust(bar)
+        lines.append(f"{hit.rank:>2}  {hit.score:.4f}  {picture}  {hit.memory_id}  {' · '.join(facts(hit))}")
+        lines.append(f"    {excerpt(hit, width - 4)}")
+        lines.append(f"    {'  '.join(share_words(hit))}")
+    return "\n".join(lines)
+
+
+def share_words(hit: Hit) -> list[str]:
+    """``keyword #1 +0.0164`` and so on."""
+    words = [f"{part.channel} #{part.rank} {part.contribution:+.4f}" for part in hit.place.contributions]
+    if hit.place.recency_factor != 1.0:
+        words.append(f"{RECENCY} x{hit.place.recency_factor:.3f} {hit.place.recency_gain:+.4f}")
+    return words
+
+
+_CARD = "background:#ffffff;color:#1b1b1b;border:1px solid #d0d0d0;border-collapse:collapse;text-align:left;max-width:62em"
+_CELL = "text-align:left;vertical-align:top;padding:0.45em 0.7em;border-top:1px solid #e4e4e4;background:#ffffff;color:#1b1b1b"
+_SMALL = "font-size:85%;color:#555555"
+
+
+def as_html(recall: Recall) -> str:
+    """A recall as an HTML table with a stacked bar for every hit; all stored text is escaped."""
+    trace = recall.trace
+    legend = " &nbsp; ".join(
+        f'<span style="display:inline-block;padding:0 0.5em;background:{look(name).colour};color:{look(name).ink}">'
+        f"{html.escape(name)}</span>"
+        for name in channels_shown(recall)
+    )
+    note = f'<div style="color:#8a3b00">{html.escape(trace.note)}</div>' if trace.note else ""
+    head = (
+        f'<tr><td colspan="3" style="{_CELL}"><b>{html.escape(shorten(visible(recall.query), 160))}</b>'
+        f'<div style="{_SMALL}">{html.escape(headline(recall))}</div>{note}<div>{legend}</div></td></tr>'
+    )
+    if not recall.hits:
+        body = f'<tr><td colspan="3" style="{_CELL}">no hits</td></tr>'
+    else:
+        top = max(hit.score for hit in recall.hits) or 1.0
+        body = "".join(_row(hit, top) for hit in recall.hits)
+    return f'<table style="{_CARD}"><tbody>{head}{body}</tbody></table>'
+
+
+def _row(hit: Hit, top: float) -> str:
+    segments = "".join(
+        f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;width:{100 * max(0.0, value) / top:.2f}%;'
+        f'background:{look(name).colour}"></div>'
+        for name, value in shares(hit)
+    )
+    numbers = "<br>".join(html.escape(words) for words in share_words(hit))
+    return (
+        f'<tr><td style="{_CELL};text-align:right"><b>{hit.rank}</b></td>'
+        f'<td style="{_CELL};width:17em"><div style="width:15em;height:1.1em;background:#f0f0f0">{segments}</div>'
+        f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
+        f'<td style="{_CELL}"><div style="white-space:pre-wrap">{html.escape(excerpt(hit, 420))}</div>'
+        f'<div style="{_SMALL}"><code>{html.escape(hit.memory_id)}</code> · {html.escape(" · ".join(facts(hit)))}</div></td></tr>'
+    )

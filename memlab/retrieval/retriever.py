@@ -1,0 +1,339 @@
+"""The hybrid retriever: channels, fusion and recency put together, each a part that can be exchanged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from memlab.encoders.base import EncoderStamp, FloatMatrix
+from memlab.errors import EncoderError, InvalidValue
+from memlab.retrieval.channels import (
+    Channel,
+    ChannelResult,
+    KeywordChannel,
+    PassageChannel,
+    Query,
+    VectorChannel,
+    timed,
+)
+from memlab.retrieval.fusion import RRF, Fusion
+from memlab.retrieval.recall import Recall
+from memlab.retrieval.recency import RecencyRanker
+from memlab.retrieval.trace import Contribution, RankedMemory, Trace
+from memlab.store import Filters, MemoryStore
+from memlab.store.encoding import mismatch
+from memlab.store.reading import ReadView
+from memlab.timestamps import age_days, from_stored, parse_time, utc_now
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What the channels found for a query: all that ranking needs, so that it can be repeated with other settings.
+
+    Attributes
+    ----------
+    query : Query
+    filters : Filters
+    depth : int
+    results : tuple of ChannelResult
+    facts : mapping of int to (str, datetime, int)
+        Memory number to id, creation time and access count.
+    searched : int
+        Live memories in the store.
+    encoder : str or None
+    timings : mapping of str to float
+        Milliseconds by stage.
+    """
+
+    query: Query
+    filters: Filters
+    depth: int
+    results: tuple[ChannelResult, ...]
+    facts: Mapping[int, tuple[str, datetime, int]]
+    searched: int
+    encoder: str | None
+    timings: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class HybridRetriever:
+    """Recall by several channels, fused, with an optional recency boost.
+
+    A frozen value: :meth:`replace`, :meth:`only` and :meth:`without` give changed copies over the same store.
+
+    Parameters
+    ----------
+    store : MemoryStore
+    channels : sequence of Channel
+        Keyword, vector and passage by default.
+    fusion : Fusion
+        ``RRF(k=60)`` by default.
+    recency : RecencyRanker or None
+        What the boost does when it is on; ``None`` takes it out.
+    recency_boost : bool
+        Whether the boost is on where a recall does not say.
+    depth : int
+        Candidates taken from each channel.
+    limit : int
+        Hits where a recall does not say.
+
+    Examples
+    --------
+    >>> retriever = HybridRetriever(store)
+    >>> retriever.recall("how do we back off failing webhooks?", recency_boost=True)
+    """
+
+    store: MemoryStore
+    channels: Sequence[Channel] = field(
+        default_factory=lambda: (KeywordChannel(), VectorChannel(), PassageChannel())
+    )
+    fusion: Fusion = field(default_factory=RRF)
+    recency: RecencyRanker | None = field(default_factory=RecencyRanker)
+    recency_boost: bool = False
+    depth: int = 50
+    limit: int = 5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "channels", tuple(self.channels))
+        names = [channel.name for channel in self.channels]
+        if not names or len(set(names)) < len(names):
+            raise InvalidValue(f"channels: expected one or more channels with different names, found {names}")
+        whole(self.depth, "depth", least=1)
+        whole(self.limit, "limit", least=0)
+        weights = getattr(self.fusion, "weights", {})
+        for name in weights:
+            if name not in KNOWN_CHANNELS and name not in names:
+                raise InvalidValue(f"weights: {name!r} is no channel; the channels are {', '.join(names)}")
+
+    # -- variants --------------------------------------------------------------------------------------------------
+
+    def replace(self, **changes: Any) -> HybridRetriever:
+        """A copy with some settings changed: ``replace(recency=None, fusion=RRF(k=10))``."""
+        known = [item.name for item in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise InvalidValue(f"replace: {name!r} is no setting; the settings are {', '.join(known)}")
+        return dataclasses.replace(self, **changes)
+
+    def only(self, *names: str) -> HybridRetriever:
+        """A copy with these channels alone."""
+        self._check_names(names)
+        return self.replace(channels=tuple(channel for channel in self.channels if channel.name in names))
+
+    def without(self, *names: str) -> HybridRetriever:
+        """A copy with these channels left out."""
+        self._check_names(names)
+        return self.replace(channels=tuple(channel for channel in self.channels if channel.name not in names))
+
+    def _check_names(self, names: tuple[str, ...]) -> None:
+        have = [channel.name for channel in self.channels]
+        for name in names:
+            if name not in have:
+                raise InvalidValue(f"{name!r} is no channel of this retriever; it has {', '.join(have)}")
+
+    def __repr__(self) -> str:
+        boost = f"{self.recency}, {'on' if self.recency_boost else 'off'} by default" if self.recency else "no recency"
+        names = " + ".join(channel.name for channel in self.channels)
+        return f"<HybridRetriever {names}; {self.fusion}; {boost}; depth {self.depth}; {self.store.path.name}>"
+
+    # -- recall ----------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        recency_boost: bool | None = None,
+        now: datetime | str | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Recall:
+        """The memories that answer a query best, with all that made them so.
+
+        Parameters
+        ----------
+        query : str
+            Plain text, whatever it contains.
+        limit : int, optional
+            Most hits.
+        recency_boost : bool, optional
+            Whether newer memories get their bonus.
+        now : datetime or str, optional
+            The moment that ages are counted from, with a zone; the present by default.
+        filters : Filters or mapping, optional
+            Or its fields as keyword arguments: ``project="billing", tags=["retry"]``.
+
+        Returns
+        -------
+        Recall
+            Without hits if nothing matches. If no encoder can be had the keyword channel answers alone and the
+            trace says why.
+        """
+        return self.rank(
+            self.gather(query, filters=filters, **given), limit=limit, recency_boost=recency_boost, now=now
+        )
+
+    def gather(
+        self,
+        query: str,
+        *,
+        filters: Filters | Mapping[str, Any] | None = None,
+        query_vector: FloatMatrix | None = None,
+        **given: Any,
+    ) -> Candidates:
+        """The first half of a recall: embed the query and ask every channel.
+
+        Parameters
+        ----------
+        query_vector : ndarray of float32, shape (dimension,), optional
+            Where it is known already: encoding many queries at once is cheaper.
+        """
+        if not isinstance(query, str):
+            raise InvalidValue(f"query: expected text, found {type(query).__name__}")
+        chosen = Filters.of(filters, **given)
+        timings: dict[str, float] = {}
+        started = perf_counter()
+        prepared = self._prepare(query, query_vector)
+        timings["encode"] = 1000 * (perf_counter() - started)
+        started = perf_counter()
+        with self.store.view(chosen) as view:
+            timings["open"] = 1000 * (perf_counter() - started)
+            prepared = self._fitting(prepared, view, None if query_vector is not None else self.store.encoder_in_use)
+            results: list[ChannelResult] = []
+            found: frozenset[int] = frozenset()
+            for channel in self.channels:
+                result = timed(channel, prepared, view, self.depth, found)
+                results.append(result)
+                timings[channel.name] = result.milliseconds
+                found |= {hit.number for hit in result.hits}
+            facts = {
+                number: (memory_id, from_stored(created), accesses)
+                for number, (memory_id, created, accesses) in view.facts(sorted(found)).items()
+            }
+            searched = view.live_count()
+            used = view.encoder.name if view.encoder is not None and prepared.vector is not None else None
+        return Candidates(prepared, chosen, self.depth, tuple(results), facts, searched, used, timings)
+
+    def _prepare(self, text: str, vector: FloatMatrix | None) -> Query:
+        if vector is not None:
+            return Query(text, np.asarray(vector, dtype=np.float32))
+        if not any(channel.needs_vector for channel in self.channels):
+            return Query(text, None, "no channel needs the query's vector")
+        try:
+            if self.store.encoder_stamp is None and self.store.wants_encoder:
+                return Query(text, None, "no memory has a vector yet")  # no need to load a model for that
+            return Query(text, self.store.encode_query(text))
+        except EncoderError as error:
+            return Query(text, None, str(error))
+
+    @staticmethod
+    def _fitting(query: Query, view: ReadView, made_by: EncoderStamp | None) -> Query:
+        """Without its vector if the store's vectors cannot be compared with it: another process re-embedded it."""
+        if query.vector is None or view.encoder is None:
+            return query
+        if made_by is not None and not view.encoder.compatible(made_by):
+            return Query(query.text, None, str(mismatch(view.encoder, made_by)))
+        if query.vector.shape != (view.encoder.dimension,):
+            raise InvalidValue(
+                f"query_vector: expected shape ({view.encoder.dimension},) as {view.encoder.name} makes it, "
+                f"found {query.vector.shape}"
+            )
+        return query
+
+    def rank(
+        self,
+        candidates: Candidates,
+        *,
+        limit: int | None = None,
+        recency_boost: bool | None = None,
+        now: datetime | str | None = None,
+    ) -> Recall:
+        """The second half of a recall: fuse, boost, order. Nothing is embedded or searched again."""
+        wanted = self.limit if limit is None else whole(limit, "limit", least=0)
+        boost = self.recency_boost if recency_boost is None else bool(recency_boost)
+        if recency_boost and self.recency is None:
+            raise InvalidValue("recency_boost: this retriever has recency=None; give it a RecencyRanker() with replace()")
+        moment = utc_now() if now is None else parse_time(now, "now")
+        ranker = self.recency if boost else None
+        started = perf_counter()
+        ranked = rank_all(candidates, self.fusion, ranker, moment)
+        mode, note = _mode(candidates.results)
+        trace = Trace(
+            query=candidates.query.text,
+            filters=candidates.filters,
+            limit=wanted,
+            depth=candidates.depth,
+            now=moment,
+            mode=mode,
+            note=note,
+            channels=candidates.results,
+            fusion=repr(self.fusion),
+            recency=repr(ranker) if ranker else "",
+            ranked=ranked,
+            searched=candidates.searched,
+            encoder=candidates.encoder,
+            timings={**candidates.timings, "rank": 1000 * (perf_counter() - started)},
+            settings={"channels": self.channels, "fusion": self.fusion, "recency": ranker},
+        )
+        return Recall.of(trace, self.store, retriever=self, candidates=candidates)
+
+
+KNOWN_CHANNELS = ("keyword", "vector", "passage")
+
+
+def rank_all(
+    candidates: Candidates, fusion: Fusion, recency: RecencyRanker | None, now: datetime
+) -> tuple[RankedMemory, ...]:
+    """Fuse and order candidates: by score, then memory id."""
+    lists = {result.channel: result.hits for result in candidates.results}
+    rows = {(result.channel, hit.memory_id): hit for result in candidates.results for hit in result.hits}
+    numbers = {hit.memory_id: hit.number for hit in rows.values()}
+    unordered: list[RankedMemory] = []
+    for memory_id, by_channel in fusion.contributions(lists).items():
+        number = numbers[memory_id]
+        if number not in candidates.facts:
+            continue  # deleted between two statements of another program that went round the transaction
+        created_at = candidates.facts[number][1]
+        parts = []
+        for channel, contribution in by_channel.items():
+            hit = rows[channel, memory_id]
+            formula = fusion.formula(channel, hit.rank, hit.raw_score, contribution)
+            parts.append(Contribution(channel, hit.rank, hit.raw_score, contribution, formula, hit.passage))
+        unordered.append(
+            RankedMemory(
+                memory_id=memory_id,
+                number=number,
+                rank=0,
+                contributions=tuple(parts),
+                recency_factor=recency.factor(created_at, now) if recency else 1.0,
+                age_days=age_days(created_at, now),
+                created_at=created_at,
+            )
+        )
+    unordered.sort(key=lambda row: (-row.score, row.memory_id))
+    return tuple(dataclasses.replace(row, rank=rank) for rank, row in enumerate(unordered, 1))
+
+
+def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:
+    ran = [result.channel for result in results if result.ran]
+    missing = [result for result in results if not result.ran]
+    note = ""
+    if missing:
+        names = " and ".join(result.channel for result in missing)
+        note = f"the {names} channel{'s' if len(missing) > 1 else ''} did not run: {missing[0].note}"
+    if len(ran) > 1:
+        return "hybrid", note
+    return (f"{ran[0]}-only" if ran else "none"), note
+
+
+def whole(value: Any, name: str, *, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        raise InvalidValue(f"{name}: expected a whole number of at least {least}, found {value!r}")
+    return int(value.__index__())

@@ -1,0 +1,103 @@
+"""Query text to search terms. What a person types is text, never query syntax."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+# Words that carry no subject in a question; a query made of nothing else keeps them.
+STOP_WORDS = frozenset(
+    "a about after again all also am an and any are as at be because been before being between both but by can could "
+    "did do does doing done during each for from had has have having he her here him his how i if in into is it its "
+    "just me more most my no nor not now of off on once only or other our out over own same she should so some such "
+    "than that the their them then there these they this those through to too under until up us very was we were what "
+    "when where which while who whom why will with would you your".split()
+)
+
+# Marks that hold an identifier together: ADR-016, foo.bar, a/b, memory:safe, don't, C:\repo\main.py, snake_case.
+_JOINERS = "-._/:'’\\@+#~&="
+# Surrogates cannot be encoded; NUL ends text for some of SQLite's functions.
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a query.
+
+    Attributes
+    ----------
+    used : tuple of str
+        What is searched for, in order of appearance, lower case.
+    stop_words : tuple of str
+        What was left out because it says nothing.
+    cut : int
+        How many more terms the query had than are used.
+    """
+
+    used: tuple[str, ...]
+    stop_words: tuple[str, ...] = ()
+    cut: int = 0
+
+    @property
+    def match(self) -> str:
+        """The FTS5 expression: every term quoted, joined by OR. A term with joiners becomes a phrase."""
+        return " OR ".join('"' + term.replace('"', '""') + '"' for term in self.used)
+
+
+def clean(text: str) -> str:
+    """``text`` with lone surrogates and NUL replaced, so that SQLite and tokenizers can take it."""
+    return _UNUSABLE.sub(" ", text)
+
+
+def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS) -> Terms:
+    """Cut a query into terms.
+
+    Letters and digits (Unicode categories L, N, Co, and marks that follow them) make terms, as in FTS5's ``unicode61``;
+    a joiner between two of them stays, so that ``ADR-016`` is looked for as a phrase.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+    limit : int
+        Most terms that are used.
+    stop_words : frozenset of str
+        Left out, unless nothing else is there.
+    """
+    found: dict[str, None] = {}
+    for word in _words(clean(text).lower()):
+        found.setdefault(word, None)
+    kept = [word for word in found if word not in stop_words]
+    dropped = tuple(word for word in found if word in stop_words) if kept else ()
+    if not kept:
+        kept = list(found)
+    return Terms(tuple(kept[:limit]), dropped, max(0, len(kept) - limit))
+
+
+def _words(text: str) -> list[str]:
+    words: list[str] = []
+    word: list[str] = []
+    joiner = ""
+    for char in text:
+        if _is_token_char(char):
+            if joiner:
+                word.append(joiner)
+                joiner = ""
+            word.append(char)
+        elif char in _JOINERS and word and not joiner:
+            joiner = char
+        else:
+            if word:
+                words.append("".join(word))
+            word, joiner = [], ""
+    if word:
+        words.append("".join(word))
+    return words
+
+
+def _is_token_char(char: str) -> bool:
+    if char.isascii():
+        return char.isalnum()
+    category = unicodedata.category(char)
+    return category[0] in "LNM" or category == "Co"

@@ -1,0 +1,165 @@
+"""The sample that comes with memlab: developer memories, labelled queries, and the fixed moment they speak of."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memlab.errors import FormatError
+
+if TYPE_CHECKING:
+    from memlab.progress import Show
+    from memlab.store import MemoryStore
+    from memlab.store.encoding import EncoderChoice
+
+SAMPLE_NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
+_CARRIED = ("project", "category", "subcategory", "tags", "importance", "created_at", "source", "related_files")
+
+
+@dataclass(frozen=True)
+class SampleQuery:
+    """A labelled query.
+
+    Attributes
+    ----------
+    query_id, text : str
+    tests : str
+        What it tests: identifier, paraphrase, buried fact, latest decision, multilingual or filter.
+    filters : dict
+        Arguments for :class:`memlab.Filters`; empty unless the query needs them.
+    judgments : dict of str to int
+        Memory id to relevance: 2 answers the query, 1 helps, 0 looks right and is not.
+    note : str
+        Why it is judged so.
+    """
+
+    query_id: str
+    text: str
+    tests: str
+    filters: dict[str, Any] = field(default_factory=dict)
+    judgments: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def relevant(self) -> set[str]:
+        """Ids of the memories that answer or help."""
+        return {memory_id for memory_id, relevance in self.judgments.items() if relevance > 0}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Memories, queries and the moment that ages are counted from.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the files lie (BEIR layout).
+    records : tuple of dict
+        Arguments for :meth:`MemoryStore.remember`, ``memory_id`` included.
+    queries : tuple of SampleQuery
+    now : datetime
+        2026-09-01 12:00 UTC.
+    """
+
+    folder: Path
+    records: tuple[dict[str, Any], ...]
+    queries: tuple[SampleQuery, ...]
+    now: datetime = SAMPLE_NOW
+
+    def build(
+        self, path: str | os.PathLike[str], encoder: EncoderChoice | None = None, *, progress: Show = None, **options: Any
+    ) -> MemoryStore:
+        """Make a store of the sample at ``path``, or go on with one that was begun.
+
+        Parameters
+        ----------
+        path : str or Path
+        encoder : Encoder, optional
+            all-MiniLM-L6-v2 by default.
+        progress : bool or callable, optional
+        options
+            More arguments for :class:`MemoryStore`.
+        """
+        from memlab.store import AUTO, MemoryStore
+
+        store = MemoryStore(path, AUTO if encoder is None else encoder, **options)
+        store.remember_many(self.records, progress=progress)
+        return store
+
+    def __repr__(self) -> str:
+        return f"<Sample: {len(self.records)} memories, {len(self.queries)} labelled queries, now = {self.now:%Y-%m-%d %H:%M} UTC>"
+
+
+def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
+    """The sample that comes with memlab.
+
+    Parameters
+    ----------
+    folder : str or Path, optional
+        Another folder of the same layout: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
+
+    Raises
+    ------
+    FormatError
+        If a file is missing or a line cannot be read.
+    """
+    place = _folder() if folder is None else Path(folder)
+    records = tuple(_record(row) for row in _lines(place / "corpus.jsonl"))
+    judgments: dict[str, dict[str, int]] = {}
+    qrels = place / "qrels" / "test.tsv"
+    try:
+        with qrels.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                judgments.setdefault(row["query-id"], {})[row["corpus-id"]] = int(row["score"])
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"{qrels}: expected the columns query-id, corpus-id and score; found {error!r}") from error
+    queries = tuple(
+        SampleQuery(
+            query_id=row["_id"],
+            text=row["text"],
+            tests=row.get("metadata", {}).get("tests", ""),
+            filters=row.get("metadata", {}).get("filter", {}),
+            judgments=judgments.get(row["_id"], {}),
+            note=row.get("metadata", {}).get("note", ""),
+        )
+        for row in _lines(place / "queries.jsonl")
+    )
+    return Sample(place, records, queries)
+
+
+def _folder() -> Path:
+    package = Path(__file__).parent
+    for place in (package / "_sample", package.parent / "data"):  # a wheel; a checkout
+        if (place / "corpus.jsonl").is_file():
+            return place
+    raise FormatError(f"the sample is missing: expected corpus.jsonl in {package / '_sample'}; install memlab again")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                row = json.loads(line)
+                if not isinstance(row, dict) or not isinstance(row.get("_id"), str) or not isinstance(row.get("text"), str):
+                    raise FormatError(f"{path}, line {number}: expected an object with _id and text")
+                yield row
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise FormatError(f"{path}, line {number}: {error}") from error
+
+
+def _record(row: dict[str, Any]) -> dict[str, Any]:
+    title = row.get("title") or ""
+    metadata = row.get("metadata") or {}
+    return {
+        "memory_id": row["_id"],
+        "content": f"{title}\n\n{row['text']}" if title else row["text"],
+        **{name: metadata[name] for name in _CARRIED if metadata.get(name) not in (None, "", [])},
+    }

@@ -1,0 +1,20 @@
+"""What lies on disk: the schema, the store, and the vectors of it in memory."""
+
+from memlab.store.encoding import AUTO, PassagePolicy
+from memlab.store.filters import Filters
+from memlab.store.maintenance import CheckReport, StoreStats
+from memlab.store.records import Memory
+from memlab.store.store import BulkResult, MemoryStore, Revision, StoredPassage
+
+__all__ = [
+    "AUTO",
+    "BulkResult",
+    "CheckReport",
+    "Filters",
+    "Memory",
+    "MemoryStore",
+    "PassagePolicy",
+    "Revision",
+    "StoreStats",
+    "StoredPassage",
+]

@@ -1,0 +1,287 @@
+"""Opening a store's file, one connection a thread, transactions, and SQLite's errors in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from memlab.errors import (
+    InvalidValue,
+    NotAStore,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreTooNew,
+)
+from memlab.store import schema
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that can be held weakly, so that those of ended threads are closed and forgotten."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+class StoreFile:
+    """The file of a store and the connections to it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Used or refused, never replaced by another one.
+    read_only : bool
+        Open without the means to write. The file must exist.
+    busy_timeout : float
+        Seconds that a writer waits for another writer.
+
+    Raises
+    ------
+    NotAStore
+        If the path is a directory, another kind of file, or absent where it must exist.
+    StoreTooNew, StoreDamaged, StoreReadOnly
+        As named. The file is left as it was.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, busy_timeout: float = 5.0) -> None:
+        self.path = _checked_path(path)
+        self.read_only = read_only
+        self.busy_timeout = busy_timeout
+        self._uri_suffix = "?mode=ro" if read_only else "?mode=rw"
+        self._local = threading.local()
+        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._closed = False
+        _check_header(self.path, read_only)
+        if not read_only and not self.path.exists():
+            _create_private(self.path)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- opening ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Check that the file is a store of this version; make the tables of an empty one."""
+        with _translated(self.path):
+            connection = self._first_connection()
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if application == schema.APPLICATION_ID:
+            if version > schema.SCHEMA_VERSION:
+                raise StoreTooNew(
+                    f"{self.path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found version "
+                    f"{version}; upgrade memlab (pip install -U memlab). The file was not touched"
+                )
+            if not {"memories", "memory_search", "memory_numbers"} <= tables:
+                raise StoreDamaged(
+                    f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
+                )
+        elif tables or application or version:
+            hint = (
+                "it has a table named memories: export it from the program that made it and use `memlab import`"
+                if "memories" in tables
+                else "give another path; the file was not touched"
+            )
+            raise NotAStore(f"{self.path}: expected a memlab store, found another SQLite database; {hint}")
+        elif self.read_only:
+            raise NotAStore(f"{self.path}: the file is empty; open it once without read_only to make a store of it")
+        if self.read_only:
+            return
+        with _translated(self.path):
+            # The mode belongs to the file (a backup comes without it) and cannot be set inside a transaction.
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+        if version != schema.SCHEMA_VERSION:
+            with self.write() as connection:
+                schema.migrate(connection)
+
+    def _first_connection(self) -> sqlite3.Connection:
+        try:
+            connection = self.connection()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            # A WAL store on a medium nobody can write needs no locks, but SQLite must be told so.
+            unwritable = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not (self.read_only and unwritable and not self.path.with_name(self.path.name + "-wal").exists()):
+                raise
+            self._local.__dict__.clear()
+            self._uri_suffix = "?mode=ro&immutable=1"
+            return self.connection()
+
+    def connection(self) -> sqlite3.Connection:
+        """The connection of the calling thread, opened on first use.
+
+        Raises
+        ------
+        StoreClosed
+            After :meth:`close`.
+        """
+        if self._closed:
+            raise StoreClosed(f"{self.path}: the store is closed; open it again with memlab.MemoryStore(path)")
+        # A connection must not cross a fork, so the process id is part of the key.
+        held: tuple[int, _Connection] | None = getattr(self._local, "held", None)
+        if held is not None and held[0] == os.getpid():
+            return held[1]
+        connection = sqlite3.connect(
+            self.path.as_uri() + self._uri_suffix,
+            uri=True,
+            timeout=self.busy_timeout,
+            isolation_level=None,  # transactions are begun and ended here, by name
+            check_same_thread=False,  # close() may be called from another thread
+            factory=_Connection,
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        if not self.read_only:
+            # FULL: what was acknowledged is on the disk, a power cut included.
+            connection.execute("PRAGMA synchronous = FULL")
+        with self._lock:
+            if held is not None:
+                self._open.discard(held[1])
+            self._open.add(connection)
+        self._local.held = (os.getpid(), connection)
+        return connection
+
+    def close(self) -> None:
+        """Close the connections of all threads. Further use raises :class:`StoreClosed`; closing twice is fine."""
+        self._closed = True
+        with self._lock:
+            connections = list(self._open)
+            self._open.clear()
+        for connection in connections:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: every statement inside sees the same commit. Takes no write lock."""
+        with _translated(self.path):
+            connection = self.connection()
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction: all of it is committed, or after any exception nothing."""
+        if self.read_only:
+            raise StoreReadOnly(f"{self.path}: the store was opened with read_only=True; open it without to write")
+        with _translated(self.path):
+            connection = self.connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # Some errors (a full disk) make SQLite roll back by itself.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or text == ":memory:" or "\x00" in text:
+        raise InvalidValue(
+            f"path: expected the path of a file, found {text!r}; for a store that goes away, use one in a temporary folder"
+        )
+    resolved = Path(text).expanduser().absolute()
+    if resolved.is_dir():
+        raise NotAStore(f"{resolved}: expected a file, found a directory; add a file name, such as {resolved / 'memory.db'}")
+    if not resolved.parent.is_dir():
+        raise NotAStore(f"{resolved}: the folder {resolved.parent} does not exist; make it first")
+    return resolved
+
+
+def _check_header(path: Path, read_only: bool) -> None:
+    """Refuse what is no SQLite file before SQLite touches it, and what cannot be written if it must be."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except FileNotFoundError:
+        if read_only:
+            raise NotAStore(f"{path}: no such file; a store opened with read_only=True must exist") from None
+        if not os.access(path.parent, os.W_OK):
+            raise StoreReadOnly(f"{path}: the folder cannot be written, so no store can be made there") from None
+        return
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+    if head and head != _MAGIC:
+        raise NotAStore(f"{path}: expected a memlab store, found a file that is not SQLite; it was not touched")
+    if not read_only and not os.access(path, os.W_OK):
+        raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True, or change its permissions")
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty file that only its owner may read: SQLite gives its WAL the same mode."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass  # another process was quicker
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be made: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        _raise_for(error, path)
+    except sqlite3.ProgrammingError as error:  # pragma: no cover - a subclass of DatabaseError in CPython
+        _raise_for(error, path)
+
+
+def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
+    """Turn an error of SQLite into one of memlab's that says what to do."""
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None else code & 0xFF
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        raise StoreDamaged(
+            f"{path}: SQLite finds the file damaged ({error}); keep a copy of it and restore a backup"
+        ) from error
+    if kind == sqlite3.SQLITE_FULL:
+        raise StoreFull(f"{path}: the disk is full; nothing of this write was kept. Free some space and try again") from error
+    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise StoreLocked(
+            f"{path}: another writer held the store for longer than the busy timeout; try again, "
+            "or open it with a larger busy_timeout"
+        ) from error
+    if kind == sqlite3.SQLITE_READONLY:
+        raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True") from error
+    if kind == sqlite3.SQLITE_CANTOPEN:
+        raise StoreError(f"{path}: cannot be opened ({error}); check that its folder exists and can be written") from error
+    if kind == sqlite3.SQLITE_IOERR:
+        raise StoreError(f"{path}: reading or writing failed ({error}); nothing of this write was kept") from error
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        raise StoreClosed(f"{path}: the store is closed; open it again with memlab.MemoryStore(path)") from error
+    raise error

@@ -1,0 +1,276 @@
+"""The encoder of a store: which one it is, that it is the right one, and content to vectors with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from memlab.encoders.base import Encoder, EncoderStamp, FloatMatrix, check_vectors, stamp
+from memlab.errors import EncoderError, EncoderMismatch, EncoderUnavailable, InvalidValue, MissingDependency
+
+
+class _Auto:
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+AUTO: Final = _Auto()
+"""The store's own encoder; all-MiniLM-L6-v2 for a new store."""
+
+EncoderChoice = Encoder | None | _Auto
+AGGREGATES = ("length-weighted", "mean", "first", "truncate")
+
+
+@dataclass(frozen=True)
+class PassagePolicy:
+    """How content becomes vectors.
+
+    Parameters
+    ----------
+    overlap : int
+        Tokens that neighbouring passages share.
+    aggregate : {"length-weighted", "mean", "first", "truncate"}
+        How passage vectors make the document vector: their mean weighted by length, their plain mean, the first one
+        alone; ``"truncate"`` makes no passages and encodes what fits, as most published figures do.
+    """
+
+    overlap: int = 0
+    aggregate: str = "length-weighted"
+
+    def __post_init__(self) -> None:
+        if self.aggregate not in AGGREGATES:
+            raise InvalidValue(f"aggregate: expected one of {', '.join(AGGREGATES)}; found {self.aggregate!r}")
+        if isinstance(self.overlap, bool) or not isinstance(self.overlap, int) or self.overlap < 0:
+            raise InvalidValue(f"overlap: expected a whole number of tokens, 0 or more; found {self.overlap!r}")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A content's document vector, and its passages where there are two or more.
+
+    Attributes
+    ----------
+    vector : bytes
+        Little-endian float32.
+    passages : tuple of (start, end, vector)
+        Character offsets and little-endian float32.
+    """
+
+    vector: bytes
+    passages: tuple[tuple[int, int, bytes], ...] = ()
+
+
+@dataclass
+class EncoderSlot:
+    """Holds the encoder of a store; loads it when it is first needed, and remembers why it cannot be had."""
+
+    choice: EncoderChoice
+    recorded: EncoderStamp | None
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _encoder: Encoder | None = field(default=None, repr=False)
+    _stamp: EncoderStamp | None = field(default=None, repr=False)
+    _absent: EncoderError | None = field(default=None, repr=False)
+
+    def get(self) -> Encoder:
+        """The encoder, checked against what the store recorded.
+
+        Raises
+        ------
+        EncoderUnavailable
+            If there is none, or its weights or packages are missing.
+        EncoderMismatch
+            If the store's vectors are another encoder's.
+        """
+        with self._lock:
+            if self._encoder is not None:
+                return self._encoder
+            if self._absent is not None:
+                raise self._absent
+            if self.choice is None:
+                raise EncoderUnavailable("the store was opened with encoder=None: recall goes by keywords alone")
+            try:
+                encoder = self._resolve(self.choice)
+                self._stamp = self._matching(stamp(encoder))
+            except MissingDependency as error:
+                self._absent = EncoderUnavailable(str(error))
+                raise self._absent from error
+            except (EncoderUnavailable, EncoderMismatch) as error:
+                self._absent = error
+                raise
+            self._encoder = encoder
+            return encoder
+
+    def _resolve(self, choice: Encoder | _Auto) -> Encoder:
+        if not isinstance(choice, _Auto):
+            return choice
+        from memlab.encoders import MiniLM, encoder_from_name
+
+        if self.recorded is None:
+            return MiniLM()
+        return encoder_from_name(
+            self.recorded.name, dimension=self.recorded.dimension, fingerprint=self.recorded.fingerprint
+        )
+
+    def _matching(self, found: EncoderStamp) -> EncoderStamp:
+        if self.recorded is not None and not self.recorded.compatible(found):
+            raise mismatch(self.recorded, found)
+        return found
+
+    def check_choice(self) -> None:
+        """On opening: refuse an encoder that was named and is not the store's. Nothing is loaded for ``AUTO``."""
+        if self.recorded is None or self.choice is None or isinstance(self.choice, _Auto):
+            return
+        if (self.choice.name, self.choice.dimension) != (self.recorded.name, self.recorded.dimension):
+            raise mismatch(self.recorded, stamp(self.choice))
+        try:
+            self._matching(stamp(self.choice))
+        except EncoderUnavailable:
+            pass  # no weights to compare; keyword recall works without them
+
+    def follow(self, recorded: EncoderStamp | None) -> None:
+        """Take over what the store records now (another process may have re-embedded it)."""
+        with self._lock:
+            if recorded == self.recorded:
+                return
+            self.recorded = recorded
+            if self._stamp is not None and recorded is not None and not recorded.compatible(self._stamp):
+                self._encoder = self._stamp = None
+                self._absent = None
+                if not isinstance(self.choice, _Auto):
+                    self._absent = mismatch(recorded, stamp(self.choice)) if self.choice is not None else None
+
+    @property
+    def loaded(self) -> EncoderStamp | None:
+        """The stamp of the encoder once it is at hand."""
+        return self._stamp if self._encoder is not None else None
+
+    def encode_query(self, text: str) -> FloatMatrix:
+        """One query vector, float32, shape (dimension,).
+
+        Raises
+        ------
+        EncoderError
+            Whatever went wrong, in words.
+        """
+        return self.encode_queries([text])[0]  # type: ignore[no-any-return]
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Query vectors, float32, shape (len(texts), dimension); raises :class:`EncoderError`."""
+        encoder = self.get()
+        return _guarded(encoder, "encode_queries", texts)
+
+    def encode_contents(self, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:
+        """Document and passage vectors of contents, all passages in one go; raises :class:`EncoderError`."""
+        return encode_contents(self.get(), contents, policy)
+
+
+def encode_contents(encoder: Encoder, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:
+    """Split contents, encode every passage in one call and aggregate.
+
+    Raises
+    ------
+    EncoderError
+        If the encoder fails or gives unusable vectors.
+    """
+    if policy.aggregate == "truncate":
+        return [Encoded(vector_bytes(row)) for row in _guarded(encoder, "encode_documents", contents)]
+    from memlab.encoders import PassageSplitter, aggregate
+
+    splitter = PassageSplitter(overlap=policy.overlap)
+    try:
+        cuts = [splitter.split(content, encoder) for content in contents]
+    except EncoderError:
+        raise
+    except Exception as error:
+        raise EncoderError(f"{encoder.name}: its tokenizer failed: {type(error).__name__}: {error}") from error
+    texts = [content[p.start : p.end] for content, pieces in zip(contents, cuts, strict=True) for p in pieces]
+    vectors = _guarded(encoder, "encode_documents", texts)
+    result, at = [], 0
+    for pieces in cuts:
+        rows = vectors[at : at + len(pieces)]
+        at += len(pieces)
+        if len(pieces) == 1:
+            result.append(Encoded(vector_bytes(rows[0])))
+            continue
+        lengths = np.array([p.end - p.start for p in pieces])
+        document = aggregate(rows, lengths, how=policy.aggregate)
+        passages = tuple((p.start, p.end, vector_bytes(row)) for p, row in zip(pieces, rows, strict=True))
+        result.append(Encoded(vector_bytes(document), passages))
+    return result
+
+
+def _guarded(encoder: Encoder, method: str, texts: Sequence[str]) -> FloatMatrix:
+    """Call an encoder; any failure of it becomes an :class:`EncoderError`, so that callers lose nothing."""
+    if not texts:
+        return np.empty((0, encoder.dimension), np.float32)
+    try:
+        vectors = getattr(encoder, method)(list(texts))
+    except EncoderError:
+        raise
+    except Exception as error:
+        raise EncoderError(f"{encoder.name}: encoding failed: {type(error).__name__}: {error}") from error
+    return check_vectors(vectors, len(texts), encoder.dimension, encoder.name)
+
+
+def vector_bytes(vector: FloatMatrix) -> bytes:
+    """The form in which the store keeps a vector: little-endian float32."""
+    return vector.astype("<f4").tobytes()
+
+
+def mismatch(recorded: EncoderStamp, found: EncoderStamp) -> EncoderMismatch:
+    """The error for two encoders on one store."""
+    what = (
+        f"{found.name} ({found.dimension} dimensions)"
+        if (found.name, found.dimension) != (recorded.name, recorded.dimension)
+        else f"{found.name} with other weights ({found.fingerprint[:19]}… instead of {recorded.fingerprint[:19]}…)"
+    )
+    return EncoderMismatch(
+        f"the store's vectors were made by {recorded.name} ({recorded.dimension} dimensions), the encoder at hand is {what}; "
+        "vectors of two models cannot be compared. Open the store without naming an encoder, or move it over with "
+        f"`memlab reembed --encoder {found.name}` (in Python: MemoryStore(path).reembed(encoder))"
+    )
+
+
+# -- what the file records -------------------------------------------------------------------------------------------
+
+
+def recorded_encoder(connection: sqlite3.Connection) -> tuple[int | None, EncoderStamp | None]:
+    """The id and the stamp of the encoder whose vectors the store holds; ``(None, None)`` before the first."""
+    row = connection.execute(
+        "SELECT e.id, e.name, e.fingerprint, e.dimension, e.token_limit, e.document_prefix FROM store_settings s "
+        "JOIN encoders e ON e.id = CAST(s.value AS INTEGER) WHERE s.key = 'encoder_id'"
+    ).fetchone()
+    return (None, None) if row is None else (row[0], EncoderStamp(*row[1:]))
+
+
+def record_encoder(connection: sqlite3.Connection, wanted: EncoderStamp) -> int:
+    """The id of ``wanted`` among the encoders of the store, added if it is new there."""
+    key = (wanted.fingerprint, wanted.dimension, wanted.document_prefix)
+    find = "SELECT id FROM encoders WHERE fingerprint = ? AND dimension = ? AND document_prefix = ?"
+    row = connection.execute(find, key).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO encoders (name, fingerprint, dimension, token_limit, document_prefix) VALUES (?, ?, ?, ?, ?)",
+            (wanted.name, wanted.fingerprint, wanted.dimension, wanted.token_limit, wanted.document_prefix),
+        )
+        row = connection.execute(find, key).fetchone()
+    return int(row[0])
+
+
+def set_setting(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Write one row of ``store_settings``."""
+    connection.execute(
+        "INSERT INTO store_settings (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
+def get_setting(connection: sqlite3.Connection, key: str) -> str | None:
+    """Read one row of ``store_settings``."""
+    row = connection.execute("SELECT value FROM store_settings WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])

@@ -1,0 +1,204 @@
+"""The SQL that recall and listings read with, over one read transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from memlab.encoders.base import EncoderStamp
+from memlab.store.filters import Filters
+from memlab.store.index import IntArray, Snapshot
+from memlab.store.records import SELECT_COLUMNS, Memory
+
+SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
+
+
+@dataclass(frozen=True)
+class KeywordRow:
+    """One memory that matched, its bm25 with the sign turned round: larger is better."""
+
+    number: int
+    memory_id: str
+    score: float
+
+
+@dataclass
+class ReadView:
+    """What one recall reads: everything as of the same commit.
+
+    Attributes
+    ----------
+    connection : sqlite3.Connection
+        With a read transaction open.
+    snapshot : Snapshot
+        The vectors as of that commit.
+    encoder : EncoderStamp or None
+        Whose vectors they are.
+    filters : Filters
+    """
+
+    connection: sqlite3.Connection
+    snapshot: Snapshot
+    encoder: EncoderStamp | None = None
+    filters: Filters = field(default_factory=Filters)
+    _allowed: IntArray | None = None
+
+    def allowed(self) -> IntArray | None:
+        """Numbers of the live memories that pass the filters, ascending; ``None`` when there are no filters."""
+        if not self.filters:
+            return None
+        if self._allowed is None:
+            where, values = self.filters.sql()
+            rows = self.connection.execute(
+                "SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id "
+                f"WHERE m.trashed_at IS NULL AND {where} ORDER BY n.number",
+                values,
+            )
+            self._allowed = np.fromiter((row[0] for row in rows), dtype=np.int64)
+        return self._allowed
+
+    def keyword(
+        self, match: str, depth: int, weights: Mapping[str, float] | None = None, only: int | None = None
+    ) -> list[KeywordRow]:
+        """The best ``depth`` memories for an FTS5 expression, by bm25, ties by id.
+
+        Parameters
+        ----------
+        match : str
+            An FTS5 expression of quoted terms; never a user's text.
+        weights : mapping of str to float, optional
+            bm25 column weights by :data:`SEARCH_COLUMNS`, 1 where not named.
+        only : int, optional
+            Look at this memory alone.
+        """
+        given = weights or {}
+        # The first weight belongs to the column `id`, which is not indexed.
+        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in SEARCH_COLUMNS)
+        score = f"bm25(memory_search, 0.0, {numbers})"
+        where, values = "memory_search MATCH ?", [match]  # type: tuple[str, list[Any]]
+        if only is not None:
+            where, values = where + " AND rowid = ?", [*values, only]
+        if self.filters:
+            inner, more = self.filters.sql()
+            where += (
+                " AND rowid IN (SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id "
+                f"WHERE m.trashed_at IS NULL AND {inner})"
+            )
+            values += more
+        sql = f"SELECT rowid, {score} AS score FROM memory_search WHERE {where} ORDER BY score LIMIT ?"
+        take = depth + 16
+        while True:
+            rows = self.connection.execute(sql, [*values, take]).fetchall()
+            # Memories that tie with the last place must all be seen before the id may decide between them.
+            if len(rows) < take or rows[-1][1] > rows[depth - 1][1]:
+                break
+            take *= 4
+        if len(rows) > depth:
+            rows = [row for row in rows if row[1] <= rows[depth - 1][1]]
+        ids = self.ids([row[0] for row in rows])
+        found = [KeywordRow(number, ids[number], -score) for number, score in rows]
+        return sorted(found, key=lambda row: (-row.score, row.memory_id))[:depth]
+
+    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Memory ids by number."""
+        rows = self.connection.execute(
+            "SELECT number, id FROM memory_numbers WHERE number IN (SELECT value FROM json_each(?))", (_json(numbers),)
+        )
+        return dict(rows.fetchall())
+
+    def number(self, memory_id: str) -> int | None:
+        """The number of a memory, or ``None`` if no memory has the id."""
+        row = self.connection.execute("SELECT number FROM memory_numbers WHERE id = ?", (memory_id,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def facts(self, numbers: Sequence[int]) -> dict[int, tuple[str, str, int]]:
+        """By number: id, created_at as stored, and access count; what ranking needs and no more."""
+        rows = self.connection.execute(
+            "SELECT n.number, m.id, m.created_at, m.access_count FROM memory_numbers n JOIN memories m ON m.id = n.id "
+            "WHERE n.number IN (SELECT value FROM json_each(?))",
+            (_json(numbers),),
+        )
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+    def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """Whole memories by id, those that exist."""
+        return fetch(self.connection, ids)
+
+    def spans(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+        """Character offsets of passages by (memory id, position)."""
+        result: dict[tuple[str, int], tuple[int, int]] = {}
+        for memory_id, position in wanted:
+            row = self.connection.execute(
+                "SELECT start_offset, end_offset FROM memory_passages WHERE memory_id = ? AND position = ?",
+                (memory_id, position),
+            ).fetchone()
+            if row is not None:
+                result[memory_id, position] = row
+        return result
+
+    def live_count(self) -> int:
+        """How many memories are not in the trash."""
+        return count(self.connection, "trashed_at IS NULL")
+
+    def failing_conditions(self, memory_id: str) -> list[str]:
+        """Names of the filters that keep this memory out."""
+        return [
+            name
+            for name, (sql, values) in self.filters.conditions().items()
+            if self.connection.execute(
+                f"SELECT 1 FROM memories m WHERE m.id = ? AND {sql}", [memory_id, *values]
+            ).fetchone()
+            is None
+        ]
+
+
+def _json(numbers: Sequence[int]) -> str:
+    return f"[{','.join(str(int(number)) for number in numbers)}]"
+
+
+def count(connection: sqlite3.Connection, where: str) -> int:
+    """Number of rows of ``memories`` for a condition."""
+    return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}").fetchone()[0])
+
+
+def fetch(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Memory]:
+    """Memories by id, in the order of ``ids``, without those that do not exist."""
+    found: dict[str, Memory] = {}
+    for start in range(0, len(ids), 500):
+        part = list(ids[start : start + 500])
+        marks = ", ".join("?" * len(part))
+        rows = connection.execute(
+            f"SELECT {SELECT_COLUMNS}, m.vector IS NULL FROM memories m WHERE m.id IN ({marks})", part
+        )
+        found.update((row[0], Memory.from_row(row)) for row in rows)
+    return {memory_id: found[memory_id] for memory_id in ids if memory_id in found}
+
+
+def select(
+    connection: sqlite3.Connection,
+    filters: Filters,
+    *,
+    trashed: bool | None = False,
+    limit: int | None = None,
+    newest_first: bool = True,
+) -> list[Memory]:
+    """Memories that pass the filters, by time and then id.
+
+    Parameters
+    ----------
+    trashed : bool or None
+        ``False`` for live ones, ``True`` for the trash, ``None`` for both.
+    """
+    where, values = filters.sql()
+    if trashed is not None:
+        where += f" AND m.trashed_at IS {'NOT ' if trashed else ''}NULL"
+    direction = "DESC" if newest_first else "ASC"
+    sql = (
+        f"SELECT {SELECT_COLUMNS}, m.vector IS NULL FROM memories m WHERE {where} "
+        f"ORDER BY m.created_at {direction}, m.id LIMIT ?"
+    )
+    return [Memory.from_row(row) for row in connection.execute(sql, [*values, -1 if limit is None else limit])]

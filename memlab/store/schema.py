@@ -1,0 +1,241 @@
+"""The tables of a store, the triggers that keep them in step, and the migrations that make them.
+
+``memories`` and ``memory_search`` keep the columns and names of the system that this toolkit studies. Everything that
+has to follow a change of a memory hangs on triggers, so that a writer who knows only SQL keeps the store whole too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+    from sqlite_utils.migrations import Migrations
+
+APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
+SCHEMA_VERSION = 1  # PRAGMA user_version: the number of migrations
+CHANGES_KEPT = 20_000
+
+# SQL for "this column, in the stored form of a time"; NULL when it is no time at all.
+_CANONICAL = "strftime('%Y-%m-%dT%H:%M:%fZ', {0})"
+_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+_TABLES = f"""
+CREATE TABLE store_settings (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+CREATE TABLE encoders (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    dimension INTEGER NOT NULL CHECK (dimension > 0),
+    token_limit INTEGER NOT NULL,
+    document_prefix TEXT NOT NULL DEFAULT '',
+    UNIQUE (fingerprint, dimension, document_prefix)
+);
+CREATE TABLE memories (
+    id TEXT PRIMARY KEY NOT NULL CHECK (id <> ''),
+    vector BLOB,
+    content TEXT NOT NULL CHECK (content <> ''),
+    category TEXT NOT NULL DEFAULT 'note',
+    project TEXT,
+    tags TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tags)),
+    importance INTEGER NOT NULL DEFAULT 5
+        CHECK (typeof(importance) = 'integer' AND importance BETWEEN 1 AND 10),
+    created_at TEXT NOT NULL DEFAULT ({_NOW}),
+    accessed_at TEXT,
+    access_count INTEGER NOT NULL DEFAULT 0 CHECK (access_count >= 0),
+    subcategory TEXT,
+    source TEXT,
+    related_files TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(related_files)),
+    file_checksums TEXT NOT NULL DEFAULT '{{}}' CHECK (json_valid(file_checksums)),
+    trashed_at TEXT,
+    updated_at TEXT,
+    encoder_id INTEGER REFERENCES encoders (id),
+    CHECK (vector IS NULL OR encoder_id IS NOT NULL)
+);
+CREATE INDEX memories_project ON memories (project);
+CREATE INDEX memories_category ON memories (category);
+CREATE INDEX memories_created_at ON memories (created_at);
+CREATE INDEX memories_pending ON memories (id) WHERE vector IS NULL;
+-- Exact duplicates are looked up by the beginning and the length, then compared whole.
+CREATE INDEX memories_content ON memories (substr(content, 1, 48), length(content));
+
+-- A small stable integer for each memory: the rowid of a table without INTEGER PRIMARY KEY may change in a VACUUM.
+CREATE TABLE memory_numbers (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE
+);
+CREATE VIRTUAL TABLE memory_search USING fts5 (
+    id UNINDEXED, content, category, project, tags, files,
+    tokenize = 'unicode61 remove_diacritics 2'
+);
+-- Only memories of two passages or more have rows here: a memory that fits the encoder is its own passage.
+CREATE TABLE memory_passages (
+    id INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    start_offset INTEGER NOT NULL,
+    end_offset INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    encoder_id INTEGER NOT NULL REFERENCES encoders (id),
+    UNIQUE (memory_id, position)
+);
+CREATE TABLE memory_revisions (
+    memory_id TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    replaced_at TEXT NOT NULL,
+    PRIMARY KEY (memory_id, revision)
+);
+CREATE TABLE idempotency_keys (
+    key TEXT PRIMARY KEY NOT NULL,
+    memory_id TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    content_hash TEXT NOT NULL
+);
+CREATE INDEX idempotency_keys_memory ON idempotency_keys (memory_id);
+-- What changed, in order, for vector indexes held in memory; the oldest rows are dropped as new ones come.
+CREATE TABLE memory_changes (
+    change INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER NOT NULL
+);
+-- New vectors gather here during a re-embedding, while the old ones go on answering.
+CREATE TABLE staged_vectors (
+    memory_id TEXT PRIMARY KEY NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    vector BLOB NOT NULL
+);
+CREATE TABLE staged_passages (
+    memory_id TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    start_offset INTEGER NOT NULL,
+    end_offset INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (memory_id, position)
+);
+"""
+
+
+def _search_row(row: str) -> str:
+    """SQL that adds the FTS row of the trigger's ``NEW`` or of a table alias, if the memory is live."""
+    return f"""
+    INSERT INTO memory_search (rowid, id, content, category, project, tags, files)
+    SELECT (SELECT number FROM memory_numbers WHERE id = {row}.id), {row}.id, {row}.content, {row}.category, {row}.project,
+        (SELECT group_concat(value, ' ') FROM json_each({row}.tags)),
+        (SELECT group_concat(value, ' ') FROM json_each({row}.related_files))"""
+
+
+def _number_of(row: str) -> str:
+    return f"(SELECT number FROM memory_numbers WHERE id = {row}.id)"
+
+
+_TIMES = ("created_at", "accessed_at", "trashed_at", "updated_at")
+_TIMES_CHANGED = " OR ".join(f"NEW.{c} IS NOT {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)
+_NORMALISE = f"""
+    SELECT RAISE(ABORT, 'created_at, accessed_at, trashed_at and updated_at must be ISO 8601 times with a zone')
+    WHERE {" OR ".join(f"(NEW.{c} IS NOT NULL AND {_CANONICAL.format(f'NEW.{c}')} IS NULL)" for c in _TIMES)};
+    UPDATE memories SET {", ".join(f"{c} = {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)}
+    WHERE id = NEW.id AND ({_TIMES_CHANGED});"""
+
+
+def _any_changed(*columns: str) -> str:
+    return " OR ".join(f"NEW.{c} IS NOT OLD.{c}" for c in columns)
+
+
+# Two traps. Inside a trigger the conflict clause of the outer statement (INSERT OR REPLACE ...) replaces the inner one,
+# so nothing here relies on OR IGNORE or OR REPLACE. And the order of triggers on one event is not defined, so each
+# event of which the parts must follow one another has one trigger.
+_TRIGGERS = f"""
+-- INSERT OR REPLACE removes the old row without firing its delete trigger: what hung on it goes first.
+CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
+    DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
+    DELETE FROM memory_passages WHERE memory_id = NEW.id;
+    INSERT INTO memory_numbers (id) SELECT NEW.id WHERE NOT EXISTS (SELECT 1 FROM memory_numbers WHERE id = NEW.id);
+    {_search_row("NEW")}
+    WHERE NEW.trashed_at IS NULL;
+    INSERT INTO memory_changes (number) VALUES ({_number_of("NEW")});
+    {_NORMALISE}
+END;
+CREATE TRIGGER memories_times_updated AFTER UPDATE OF {", ".join(_TIMES)} ON memories
+WHEN {_TIMES_CHANGED} BEGIN
+    {_NORMALISE}
+END;
+CREATE TRIGGER memories_renamed AFTER UPDATE OF id ON memories WHEN NEW.id IS NOT OLD.id BEGIN
+    UPDATE memory_numbers SET id = NEW.id WHERE id = OLD.id;
+    UPDATE memory_search SET id = NEW.id WHERE rowid = {_number_of("NEW")};
+    UPDATE memory_passages SET memory_id = NEW.id WHERE memory_id = OLD.id;
+    UPDATE memory_revisions SET memory_id = NEW.id WHERE memory_id = OLD.id;
+    UPDATE idempotency_keys SET memory_id = NEW.id WHERE memory_id = OLD.id;
+    DELETE FROM staged_vectors WHERE memory_id = OLD.id;
+    DELETE FROM staged_passages WHERE memory_id = OLD.id;
+END;
+CREATE TRIGGER memories_search_updated
+AFTER UPDATE OF content, category, project, tags, related_files, trashed_at ON memories
+WHEN NEW.id IS OLD.id AND ({_any_changed("content", "category", "project", "tags", "related_files", "trashed_at")}) BEGIN
+    DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
+    {_search_row("NEW")}
+    WHERE NEW.trashed_at IS NULL;
+END;
+-- New content: the former text becomes a revision, and vectors that speak of it go.
+CREATE TRIGGER memories_content_updated AFTER UPDATE OF content ON memories WHEN NEW.content IS NOT OLD.content BEGIN
+    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
+    SELECT NEW.id, (SELECT count(*) + 1 FROM memory_revisions WHERE memory_id = NEW.id), OLD.content,
+        CASE WHEN NEW.updated_at IS NOT OLD.updated_at AND {_CANONICAL.format("NEW.updated_at")} IS NOT NULL
+            THEN {_CANONICAL.format("NEW.updated_at")} ELSE {_NOW} END;
+    DELETE FROM memory_passages WHERE memory_id = NEW.id;
+    DELETE FROM staged_vectors WHERE memory_id = NEW.id;
+    DELETE FROM staged_passages WHERE memory_id = NEW.id;
+    UPDATE memories SET vector = NULL, encoder_id = NULL WHERE id = NEW.id AND vector IS OLD.vector;
+END;
+CREATE TRIGGER memories_vector_updated AFTER UPDATE OF vector, encoder_id, trashed_at ON memories
+WHEN {_any_changed("vector", "encoder_id", "trashed_at")} BEGIN
+    INSERT INTO memory_changes (number) VALUES ({_number_of("NEW")});
+END;
+CREATE TRIGGER memories_deleted AFTER DELETE ON memories BEGIN
+    DELETE FROM memory_search WHERE rowid = {_number_of("OLD")};
+    INSERT INTO memory_changes (number) VALUES ({_number_of("OLD")});
+    DELETE FROM memory_passages WHERE memory_id = OLD.id;
+    DELETE FROM memory_revisions WHERE memory_id = OLD.id;
+    DELETE FROM idempotency_keys WHERE memory_id = OLD.id;
+    DELETE FROM staged_vectors WHERE memory_id = OLD.id;
+    DELETE FROM staged_passages WHERE memory_id = OLD.id;
+    DELETE FROM memory_numbers WHERE id = OLD.id;
+END;
+CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes BEGIN
+    DELETE FROM memory_changes WHERE change <= NEW.change - {CHANGES_KEPT};
+END;
+"""
+
+_NO_REPEAT: dict[str, Any] = {}
+
+
+def migrations() -> Migrations:
+    """The migrations of the store, in order (sqlite-utils is imported here: it brings pandas with it)."""
+    if "set" in _NO_REPEAT:
+        return _NO_REPEAT["set"]  # type: ignore[no-any-return]
+    from sqlite_utils.migrations import Migrations
+
+    steps = Migrations("memlab")
+
+    @steps()
+    def m001_foundation(db: Database) -> None:
+        db.executescript(_TABLES + _TRIGGERS)
+
+    _NO_REPEAT["set"] = steps
+    return steps
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to :data:`SCHEMA_VERSION` inside the caller's transaction.
+
+    Does nothing if it is there already, so two processes that open a new file at once may both call it.
+    """
+    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        return
+    from sqlite_utils import Database
+
+    steps = migrations()
+    steps.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

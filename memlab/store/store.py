@@ -1,0 +1,924 @@
+"""The memory store: one SQLite file, and everything that may be done to the memories in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors, stamp
+from memlab.errors import EncoderError, InvalidValue, MemlabError, UnknownMemory
+from memlab.progress import Progress, Show
+from memlab.store import maintenance, reading, writing
+from memlab.store.connection import StoreFile
+from memlab.store.encoding import (
+    AUTO,
+    Encoded,
+    EncoderChoice,
+    EncoderSlot,
+    PassagePolicy,
+    get_setting,
+    mismatch,
+    record_encoder,
+    recorded_encoder,
+    set_setting,
+    vector_bytes,
+)
+from memlab.store.filters import Filters
+from memlab.store.index import Snapshot, VectorIndex
+from memlab.store.records import (
+    Draft,
+    Memory,
+    check_checksums,
+    check_content,
+    check_importance,
+    check_strings,
+    check_text,
+    draft,
+    optional_text,
+)
+from memlab.timestamps import format_time, from_stored, parse_time, utc_now
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sqlite_utils import Database
+
+    from memlab.encoders.base import Encoder
+
+
+class _Keep:
+    def __repr__(self) -> str:
+        return "unchanged"
+
+
+KEEP: Final[Any] = _Keep()  # an argument of `update` that was not given; None means "clear"
+
+
+@dataclass(frozen=True)
+class BulkResult:
+    """What :meth:`MemoryStore.remember_many` did.
+
+    Attributes
+    ----------
+    memory_ids : tuple of str
+        One a record, in order.
+    created, existing : int
+        How many were new; how many were there already, by key or id.
+    duplicates : dict of str to tuple of str
+        New memory id to the ids of live memories with the very same content. They were stored all the same.
+    pending : int
+        How many new ones wait for a vector.
+    note : str
+        Why, if any wait.
+    """
+
+    memory_ids: tuple[str, ...]
+    created: int
+    existing: int
+    duplicates: Mapping[str, tuple[str, ...]]
+    pending: int
+    note: str = ""
+
+    def __repr__(self) -> str:
+        parts = [f"{self.created:,} new"]
+        if self.existing:
+            parts.append(f"{self.existing:,} there already")
+        if self.duplicates:
+            parts.append(f"{len(self.duplicates):,} with the same content as another")
+        if self.pending:
+            parts.append(f"{self.pending:,} without a vector yet ({self.note})")
+        return f"<BulkResult: {', '.join(parts)}>"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One state of a memory's content: ``replaced_at`` is ``None`` for the present one."""
+
+    memory_id: str
+    revision: int
+    content: str
+    replaced_at: datetime | None
+
+
+@dataclass(frozen=True)
+class StoredPassage:
+    """A passage with its text: ``content[start:end]``."""
+
+    memory_id: str
+    position: int
+    start: int
+    end: int
+    text: str
+
+
+class MemoryStore:
+    """Memories in one SQLite file.
+
+    Safe to use from several threads, and from several processes on the same file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, made on first use (mode 0600). It is used or refused, never replaced by another.
+    encoder : Encoder, None or AUTO
+        By default the store's own; for a new store all-MiniLM-L6-v2, loaded when first needed. ``None`` for keyword
+        recall alone.
+    passages : PassagePolicy, optional
+        How content becomes vectors; what the store was made with by default.
+    read_only : bool
+        Open without the means to write.
+    busy_timeout : float
+        Seconds that a writer waits for another.
+    clock : callable, optional
+        Gives the present as an aware datetime.
+
+    Raises
+    ------
+    NotAStore, StoreTooNew, StoreDamaged, StoreReadOnly
+        If the file is not one that can be used; it is left as it was.
+    EncoderMismatch
+        If an encoder was named and the store's vectors are another one's.
+
+    Examples
+    --------
+    >>> store = MemoryStore("memory.db")
+    >>> store.remember("Webhooks retry with full jitter, capped at 5 min.", project="billing", importance=7)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        encoder: EncoderChoice = AUTO,
+        *,
+        passages: PassagePolicy | None = None,
+        read_only: bool = False,
+        busy_timeout: float = 5.0,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._file = StoreFile(path, read_only=read_only, busy_timeout=busy_timeout)
+        self._clock = clock
+        self._index = VectorIndex()
+        try:
+            with self._file.read() as connection:
+                _, recorded = recorded_encoder(connection)
+                stored_policy = _stored_policy(connection)
+            self._slot = EncoderSlot(encoder, recorded)
+            self._slot.check_choice()
+            if passages is not None and stored_policy is not None and passages != stored_policy:
+                raise InvalidValue(
+                    f"passages: the vectors of this store were made with {stored_policy}, found {passages}; leave the "
+                    "argument out, or change them with reembed(passages=...)"
+                )
+            self._policy = passages or stored_policy or PassagePolicy()
+        except BaseException:
+            self._file.close()
+            raise
+
+    # -- the store itself ------------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the store was opened without the means to write."""
+        return self._file.read_only
+
+    @property
+    def db(self) -> Database:
+        """A sqlite-utils ``Database`` on the calling thread's connection, for looking around with SQL."""
+        from sqlite_utils import Database
+
+        return Database(self._file.connection(), recursive_triggers=False)
+
+    @property
+    def encoder_stamp(self) -> EncoderStamp | None:
+        """Whose vectors the store holds, as recorded in the file; ``None`` before the first vector."""
+        with self._file.read() as connection:
+            return recorded_encoder(connection)[1]
+
+    @property
+    def encoder_in_use(self) -> EncoderStamp | None:
+        """The encoder that is loaded and gives the query vectors; ``None`` before the first."""
+        return self._slot.loaded
+
+    @property
+    def wants_encoder(self) -> bool:
+        """Whether the store was opened with an encoder (the default too), not with ``encoder=None``."""
+        return self._slot.choice is not None
+
+    @property
+    def passage_policy(self) -> PassagePolicy:
+        """How content becomes vectors."""
+        return self._policy
+
+    def encoder(self) -> Encoder:
+        """The encoder, loaded now if it was not yet; raises :class:`EncoderError` if it cannot be had."""
+        return self._slot.get()
+
+    def encode_query(self, text: str) -> FloatMatrix:
+        """The vector of a query, float32, shape (dimension,); raises :class:`EncoderError`."""
+        return self._slot.encode_query(text)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Vectors of queries, float32, shape (len(texts), dimension); raises :class:`EncoderError`."""
+        return self._slot.encode_queries(texts)
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        self._file.close()
+
+    def __enter__(self) -> MemoryStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Memories that are not in the trash."""
+        with self._file.read() as connection:
+            return reading.count(connection, "trashed_at IS NULL")
+
+    def __bool__(self) -> bool:
+        return True  # an empty store is still a store
+
+    def __contains__(self, memory_id: object) -> bool:
+        with self._file.read() as connection:
+            return isinstance(memory_id, str) and memory_id in reading.fetch(connection, [memory_id])
+
+    def __repr__(self) -> str:
+        if self._file.closed:
+            return f"<MemoryStore {self.path} (closed)>"
+        stats = self.stats()
+        parts = [f"{stats.memories:,} memories"]
+        if stats.trashed:
+            parts.append(f"{stats.trashed:,} in the trash")
+        if stats.pending:
+            parts.append(f"{stats.pending:,} without a vector yet")
+        parts.append(stats.encoder or "no vectors yet")
+        return f"<MemoryStore {self.path}: {', '.join(parts)}>"
+
+    # -- remembering -----------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        content: str,
+        *,
+        project: str | None = None,
+        category: str | None = None,
+        tags: Iterable[str] | str | None = None,
+        importance: int | None = None,
+        subcategory: str | None = None,
+        source: str | None = None,
+        related_files: Iterable[str] | None = None,
+        file_checksums: Mapping[str, str] | None = None,
+        created_at: datetime | str | None = None,
+        memory_id: str | None = None,
+        idempotency_key: str | None = None,
+        vector: Any = None,
+    ) -> Memory:
+        """Store one memory.
+
+        If no encoder can be had it is stored all the same, found by its words, and waits for a vector (``pending``).
+
+        Parameters
+        ----------
+        content : str
+            Any text that is not blank.
+        project, category, subcategory, source : str, optional
+            The category is ``note`` by default.
+        tags : iterable of str, optional
+        importance : int, optional
+            1 to 10, 5 by default.
+        related_files : iterable of str, optional
+        file_checksums : mapping of str to str, optional
+        created_at : datetime or str, optional
+            With a zone; now by default.
+        memory_id : str, optional
+            Made up by default.
+        idempotency_key : str, optional
+            The same key with the same content gives back the memory that was stored first.
+        vector : array_like, shape (dimension,), optional
+            A document vector made elsewhere with this store's encoder; no passages are made then.
+
+        Returns
+        -------
+        Memory
+            ``duplicate_of`` names live memories with the very same content, ``created`` is False where the key or the
+            id was known.
+
+        Raises
+        ------
+        InvalidValue
+            If a value cannot be stored.
+        IdempotencyError, DuplicateIdError
+            If the key or the id stands for other content.
+        EncoderError
+            If ``vector`` does not fit the store.
+        """
+        new = self._draft(
+            dict(
+                content=content,
+                project=project,
+                category=category,
+                tags=tags,
+                importance=importance,
+                subcategory=subcategory,
+                source=source,
+                related_files=related_files,
+                file_checksums=file_checksums,
+                created_at=created_at,
+                memory_id=memory_id,
+                idempotency_key=idempotency_key,
+            )
+        )
+        outcome = self._store_batch([new], [vector])
+        known = outcome.known.get(0)
+        with self._file.read() as connection:
+            memory = reading.fetch(connection, [known or new.memory_id])[known or new.memory_id]
+        return _with(memory, created=known is None, duplicate_of=outcome.duplicates.get(0, ()))
+
+    def remember_many(
+        self,
+        records: Iterable[str | Mapping[str, Any]],
+        *,
+        batch_size: int = 256,
+        resume_key: str | None = None,
+        progress: Show = None,
+    ) -> BulkResult:
+        """Store many memories: encoded in batches, each batch one transaction.
+
+        Parameters
+        ----------
+        records : iterable of str or mapping
+            Contents, or mappings with the arguments of :meth:`remember` (``content`` is required). The DataFrame of
+            :meth:`memories` can be given as ``frame.to_dict("records")``.
+        batch_size : int
+            Records a transaction. What was committed stays if the work is interrupted.
+        resume_key : str, optional
+            Makes a repetition of the same call go on where it stopped: record ``i`` gets the idempotency key
+            ``resume_key/i``. Records with an id of their own resume without it.
+        progress : bool or callable, optional
+            See :class:`memlab.progress.Progress`.
+
+        Returns
+        -------
+        BulkResult
+
+        Raises
+        ------
+        InvalidValue, IdempotencyError, DuplicateIdError
+            Naming the record. The batch it is in is not stored, those before are.
+        """
+        if isinstance(records, (str, Mapping)):
+            raise InvalidValue("records: expected an iterable of contents or mappings; use remember() for one memory")
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise InvalidValue(f"batch_size: expected a whole number of 1 or more, found {batch_size!r}")
+        total = len(records) if isinstance(records, Sequence) else None
+        ids: list[str] = []
+        duplicates: dict[str, tuple[str, ...]] = {}
+        created = existing = pending = 0
+        note = ""
+        with Progress("remembering", total, progress) as shown:
+            for start, batch in _batches(records, batch_size):
+                drafts, vectors = [], []
+                for offset, record in enumerate(batch):
+                    try:
+                        values = {"content": record} if isinstance(record, str) else _record(record)
+                        if resume_key is not None:
+                            values.setdefault("idempotency_key", f"{resume_key}/{start + offset}")
+                        vectors.append(values.pop("vector", None))
+                        drafts.append(self._draft(values))
+                    except MemlabError as error:
+                        error.args = (f"record {start + offset}: {error}", *error.args[1:])
+                        raise
+                outcome = self._store_batch(drafts, vectors, first_record=start)
+                batch_ids = [outcome.known.get(i, new.memory_id) for i, new in enumerate(drafts)]
+                ids += batch_ids
+                duplicates.update((batch_ids[i], of) for i, of in outcome.duplicates.items())
+                existing += len(outcome.known)
+                created += len(drafts) - len(outcome.known)
+                pending += outcome.pending
+                note = outcome.note or note
+                shown.advance(len(batch))
+        return BulkResult(tuple(ids), created, existing, duplicates, pending, note)
+
+    def _draft(self, values: dict[str, Any]) -> Draft:
+        created_at = values.pop("created_at", None)
+        values.setdefault("content", None)
+        key = values.pop("idempotency_key", None)
+        for name in _DRAFT_ARGUMENTS:
+            values.setdefault(name, None)
+        return draft(**values, key=key, created_at=self._clock() if created_at is None else created_at)
+
+    def _store_batch(self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None) -> _Outcome:
+        """Encode what is new, then write it in one transaction."""
+        with self._file.read() as connection:
+            self._sync(connection)
+            known = _known(connection, drafts, first_record)
+        todo = [i for i in range(len(drafts)) if i not in known]
+        encoded: dict[int, Encoded] = {}
+        made_by: EncoderStamp | None = None
+        note = ""
+        given = [i for i in todo if vectors[i] is not None]
+        if given:
+            made_by = self._slot.recorded or stamp(self._slot.get())
+            for i in given:
+                source = "vector" if first_record is None else f"record {first_record + i}: vector"
+                row = check_vectors([vectors[i]], 1, made_by.dimension, source)[0]
+                encoded[i] = Encoded(vector_bytes(row))
+        plain = [i for i in todo if vectors[i] is None]
+        if plain:
+            try:
+                results = self._slot.encode_contents([drafts[i].content for i in plain], self._policy)
+                made_by = stamp(self._slot.get())
+                encoded.update(zip(plain, results, strict=True))
+            except EncoderError as error:
+                note = str(error)
+        duplicates: dict[int, tuple[str, ...]] = {}
+        with self._file.write() as connection:
+            # Another process may have stored some of these, or changed the encoder, since the look above.
+            known = _known(connection, drafts, first_record)
+            todo = [i for i in todo if i not in known]
+            encoder_id, note = self._encoder_for(connection, made_by, note) if encoded else (None, note)
+            writing.insert(
+                connection,
+                [drafts[i] for i in todo],
+                [encoded.get(i) if encoder_id is not None else None for i in todo],
+                encoder_id,
+            )
+            for i in todo:
+                if same := writing.exact_duplicates(connection, drafts[i].content, drafts[i].memory_id):
+                    duplicates[i] = same
+        waiting = sum(1 for i in todo if encoder_id is None or i not in encoded)
+        return _Outcome(known, duplicates, waiting, note)
+
+    def _sync(self, connection: Any) -> None:
+        """Take over the encoder and the passage policy that the file records: another process may have re-embedded."""
+        self._slot.follow(recorded_encoder(connection)[1])
+        self._policy = _stored_policy(connection) or self._policy
+
+    def _encoder_for(self, connection: Any, made_by: EncoderStamp | None, note: str) -> tuple[int | None, str]:
+        """The id to stamp vectors of ``made_by`` with; ``None`` if the store has moved to another encoder."""
+        assert made_by is not None
+        encoder_id, recorded = recorded_encoder(connection)
+        if recorded is None:
+            encoder_id = record_encoder(connection, made_by)
+            set_setting(connection, "encoder_id", str(encoder_id))
+            set_setting(connection, "passages", json.dumps(asdict(self._policy)))
+            self._slot.follow(made_by)
+        elif not recorded.compatible(made_by):
+            return None, str(mismatch(recorded, made_by))
+        return encoder_id, note
+
+    def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
+        """Give vectors to the memories that wait for one; returns how many got theirs.
+
+        Raises
+        ------
+        EncoderError
+            If the encoder cannot be had or fails; what was done before stays.
+        """
+        done = 0
+        with self._file.read() as connection:
+            total = reading.count(connection, "vector IS NULL")
+            self._sync(connection)
+        with Progress("embedding", total, progress) as shown:
+            after = ""
+            while True:
+                with self._file.read() as connection:
+                    rows = connection.execute(
+                        "SELECT id, content FROM memories WHERE vector IS NULL AND id > ? ORDER BY id LIMIT ?",
+                        (after, batch_size),
+                    ).fetchall()
+                if not rows:
+                    return done
+                after = rows[-1][0]
+                encoded = self._slot.encode_contents([content for _, content in rows], self._policy)
+                made_by = stamp(self._slot.get())
+                with self._file.write() as connection:
+                    encoder_id, note = self._encoder_for(connection, made_by, "")
+                    if encoder_id is None:
+                        raise EncoderError(note)
+                    done += writing.set_vectors(
+                        connection,
+                        [(memory_id, text, made) for (memory_id, text), made in zip(rows, encoded, strict=True)],
+                        encoder_id,
+                    )
+                shown.advance(len(rows))
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        memory_id: str,
+        *,
+        content: str = KEEP,
+        project: str | None = KEEP,
+        category: str = KEEP,
+        tags: Iterable[str] | str | None = KEEP,
+        importance: int = KEEP,
+        subcategory: str | None = KEEP,
+        source: str | None = KEEP,
+        related_files: Iterable[str] | None = KEEP,
+        file_checksums: Mapping[str, str] | None = KEEP,
+    ) -> Memory:
+        """Change a memory; what is not given stays. The former content becomes a revision, see :meth:`history`.
+
+        Raises
+        ------
+        UnknownMemory
+            If there is none with this id, or it is in the trash.
+        InvalidValue
+            If a value cannot be stored, or nothing to change is given.
+        """
+        checks: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+            "content": (content, check_content),
+            "project": (project, lambda value: optional_text(value, "project")),
+            "category": (category, lambda value: check_text(value, "category")),
+            "tags": (tags, lambda value: json.dumps(check_strings(value, "tags"), ensure_ascii=False)),
+            "importance": (importance, check_importance),
+            "subcategory": (subcategory, lambda value: optional_text(value, "subcategory")),
+            "source": (source, lambda value: optional_text(value, "source")),
+            "related_files": (
+                related_files,
+                lambda value: json.dumps(check_strings(value, "related_files"), ensure_ascii=False),
+            ),
+            "file_checksums": (file_checksums, lambda value: json.dumps(check_checksums(value), ensure_ascii=False)),
+        }
+        columns = {name: check(value) for name, (value, check) in checks.items() if value is not KEEP}
+        if not columns:
+            raise InvalidValue(f"update: nothing to change was given; expected any of {', '.join(checks)}")
+        encoded: Encoded | None = None
+        made_by: EncoderStamp | None = None
+        with self._file.read() as connection:
+            writing.require(connection, memory_id, live=True)
+            self._sync(connection)
+        if "content" in columns:
+            # Without an encoder the new text is kept and waits for its vector; the old vector speaks of the old text.
+            with contextlib.suppress(EncoderError):
+                encoded = self._slot.encode_contents([columns["content"]], self._policy)[0]
+                made_by = stamp(self._slot.get())
+        with self._file.write() as connection:
+            writing.require(connection, memory_id, live=True)
+            writing.change_columns(connection, memory_id, {**columns, "updated_at": format_time(self._clock())})
+            if encoded is not None:
+                encoder_id, _ = self._encoder_for(connection, made_by, "")
+                if encoder_id is not None:
+                    writing.set_vectors(connection, [(memory_id, columns["content"], encoded)], encoder_id)
+            return reading.fetch(connection, [memory_id])[memory_id]
+
+    def touch(self, memory_ids: str | Iterable[str]) -> None:
+        """Count one access to each memory, now. Recall itself never does: reading takes no write lock."""
+        ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+        now = format_time(self._clock())
+        with self._file.write() as connection:
+            for memory_id in ids:
+                writing.require(connection, memory_id)
+            connection.executemany(
+                "UPDATE memories SET access_count = access_count + 1, accessed_at = ? WHERE id = ?",
+                [(now, memory_id) for memory_id in ids],
+            )
+
+    def forget(self, memory_id: str) -> Memory:
+        """Move a memory to the trash: no recall finds it, :meth:`restore` brings it back."""
+        return self._set_trashed(memory_id, format_time(self._clock()))
+
+    def restore(self, memory_id: str) -> Memory:
+        """Bring a memory back from the trash."""
+        return self._set_trashed(memory_id, None)
+
+    def _set_trashed(self, memory_id: str, trashed_at: str | None) -> Memory:
+        with self._file.write() as connection:
+            writing.require(connection, memory_id)
+            memory = reading.fetch(connection, [memory_id])[memory_id]
+            if (memory.trashed_at is None) == (trashed_at is None):
+                return memory
+            writing.change_columns(connection, memory_id, {"trashed_at": trashed_at})
+            return reading.fetch(connection, [memory_id])[memory_id]
+
+    def purge(
+        self, memory_ids: str | Iterable[str] | None = None, *, trashed_before: datetime | str | None = None
+    ) -> int:
+        """Delete memories from the trash for good: those named, or all (that were put there before a time).
+
+        Returns
+        -------
+        int
+            How many were deleted.
+
+        Raises
+        ------
+        UnknownMemory
+            If an id does not exist.
+        InvalidValue
+            If a memory is not in the trash; forget it first. Nothing is deleted then.
+        """
+        bound = None if trashed_before is None else format_time(parse_time(trashed_before, "trashed_before"))
+        with self._file.write() as connection:
+            if memory_ids is None:
+                condition, values = "trashed_at IS NOT NULL", []  # type: tuple[str, list[Any]]
+                if bound is not None:
+                    condition, values = "trashed_at < ?", [bound]
+                return connection.execute(f"DELETE FROM memories WHERE {condition}", values).rowcount
+            ids = [memory_ids] if isinstance(memory_ids, str) else list(dict.fromkeys(memory_ids))
+            for memory_id in ids:
+                writing.require(connection, memory_id)
+                memory = reading.fetch(connection, [memory_id])[memory_id]
+                if memory.trashed_at is None:
+                    raise InvalidValue(f"purge: memory {memory_id} is not in the trash; forget({memory_id!r}) it first")
+            return sum(
+                connection.execute(
+                    "DELETE FROM memories WHERE id = ? AND (?2 IS NULL OR trashed_at < ?2)", (memory_id, bound)
+                ).rowcount
+                for memory_id in ids
+            )
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory:
+        """One memory, in the trash or not; raises :class:`UnknownMemory`."""
+        with self._file.read() as connection:
+            writing.require(connection, memory_id)
+            return reading.fetch(connection, [memory_id])[memory_id]
+
+    def get_many(self, memory_ids: Iterable[str]) -> list[Memory]:
+        """The memories that exist among those named, in that order."""
+        with self._file.read() as connection:
+            return list(reading.fetch(connection, list(memory_ids)).values())
+
+    def find(
+        self,
+        filters: Filters | Mapping[str, Any] | None = None,
+        *,
+        trashed: bool | None = False,
+        limit: int | None = None,
+        **given: Any,
+    ) -> list[Memory]:
+        """Memories by metadata, newest first: ``find(project="billing", tags=["retry"], limit=20)``.
+
+        Parameters
+        ----------
+        filters : Filters or mapping, optional
+            Or its fields as keyword arguments.
+        trashed : bool or None
+            ``True`` looks in the trash, ``None`` everywhere.
+        limit : int, optional
+        """
+        chosen = Filters.of(filters, **given)
+        with self._file.read() as connection:
+            return reading.select(connection, chosen, trashed=trashed, limit=limit)
+
+    def memories(
+        self, filters: Filters | Mapping[str, Any] | None = None, *, trashed: bool | None = False, **given: Any
+    ) -> pd.DataFrame:
+        """All memories that pass the filters as a frame, newest first.
+
+        Returns
+        -------
+        DataFrame
+            ``memory_id, content, category, project, tags, importance, created_at`` and the other fields of
+            :class:`Memory`; times are ``datetime64`` in UTC.
+        """
+        import pandas as pd
+
+        found = self.find(filters, trashed=trashed, **given)
+        names = [name for name in Memory.__dataclass_fields__ if name not in ("duplicate_of", "created")]
+        frame = pd.DataFrame({name: [getattr(memory, name) for memory in found] for name in names}, columns=names)
+        for name in ("created_at", "accessed_at", "trashed_at", "updated_at"):
+            frame[name] = pd.to_datetime(frame[name], utc=True)
+        return frame
+
+    def history(self, memory_id: str) -> list[Revision]:
+        """Every content the memory has had, oldest first; the last is the present one."""
+        with self._file.read() as connection:
+            writing.require(connection, memory_id)
+            rows = connection.execute(
+                "SELECT revision, content, replaced_at FROM memory_revisions WHERE memory_id = ? ORDER BY revision",
+                (memory_id,),
+            ).fetchall()
+            present = connection.execute("SELECT content FROM memories WHERE id = ?", (memory_id,)).fetchone()[0]
+        past = [Revision(memory_id, number, content, from_stored(at)) for number, content, at in rows]
+        return [*past, Revision(memory_id, len(past) + 1, present, None)]
+
+    def passages(self, memory_id: str) -> list[StoredPassage]:
+        """The passages of a memory; one that fits the encoder is its own passage."""
+        with self._file.read() as connection:
+            writing.require(connection, memory_id)
+            content = connection.execute("SELECT content FROM memories WHERE id = ?", (memory_id,)).fetchone()[0]
+            rows = connection.execute(
+                "SELECT position, start_offset, end_offset FROM memory_passages WHERE memory_id = ? ORDER BY position",
+                (memory_id,),
+            ).fetchall() or [(0, 0, len(content))]
+        return [StoredPassage(memory_id, at, start, end, content[start:end]) for at, start, end in rows]
+
+    def vectors(self) -> tuple[list[str], FloatMatrix]:
+        """Ids of the live memories that have a vector, and the vectors, float32, shape (n, dimension)."""
+        with self.view() as view:
+            numbers, matrix = view.snapshot.document_vectors()
+            ids = view.ids(numbers.tolist())
+        return [ids[number] for number in numbers.tolist()], matrix
+
+    def categories(self) -> dict[str, int]:
+        """Live memories a category, most first."""
+        return self._tally("category")
+
+    def projects(self) -> dict[str, int]:
+        """Live memories a project, most first."""
+        return self._tally("project")
+
+    def tags(self) -> dict[str, int]:
+        """Live memories a tag, most first."""
+        return self._tally("value", "memories m, json_each(m.tags)")
+
+    def _tally(self, column: str, table: str = "memories m") -> dict[str, int]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT {column}, count(*) AS n FROM {table} WHERE m.trashed_at IS NULL AND {column} IS NOT NULL "
+                f"GROUP BY {column} ORDER BY n DESC, {column}"
+            ).fetchall()
+        return dict(rows)
+
+    def stats(self) -> maintenance.StoreStats:
+        """How much of what is in the store."""
+        with self._file.read() as connection:
+            return maintenance.stats(connection, self.path)
+
+    @contextlib.contextmanager
+    def view(self, filters: Filters | None = None) -> Iterator[reading.ReadView]:
+        """One consistent look at rows, search index and vectors; what retrieval reads through. Takes no write lock."""
+        for _ in range(20):
+            with self._file.read() as connection:
+                encoder_id, recorded = recorded_encoder(connection)
+                snapshot = self._index.snapshot(connection, encoder_id, recorded.dimension if recorded else 1)
+                if snapshot is not None:
+                    self._slot.follow(recorded)
+                    yield reading.ReadView(connection, snapshot, recorded, filters or Filters())
+                    return
+        raise MemlabError(
+            f"{self.path}: could not get a steady view in 20 attempts while other threads wrote; try again"
+        )  # pragma: no cover - needs a writer between every two statements
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+
+    def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a consistent copy of the store to ``path`` (mode 0600), while others may go on writing.
+
+        Raises
+        ------
+        InvalidValue
+            If ``path`` exists and ``overwrite`` is not set, or is the store itself.
+        """
+        with self._file.read() as connection:
+            return maintenance.backup(connection, self.path, Path(path), overwrite=overwrite)
+
+    def check(self) -> maintenance.CheckReport:
+        """Verify the file: SQLite's integrity, search index against rows, vectors and passages, pending count."""
+        with self._file.read() as connection:
+            _, recorded = recorded_encoder(connection)
+            return maintenance.check(connection, recorded)
+
+    def reembed(
+        self,
+        encoder: Encoder | None = None,
+        *,
+        passages: PassagePolicy | None = None,
+        batch_size: int = 256,
+        progress: Show = None,
+    ) -> int:
+        """Make all vectors anew, with another encoder or another passage policy.
+
+        The new vectors gather aside and are taken over all at once at the end; until then the old ones answer. Stopped
+        half-way, a call with the same encoder goes on where it was.
+
+        Parameters
+        ----------
+        encoder : Encoder, optional
+            The present one by default.
+        passages : PassagePolicy, optional
+            The present one by default.
+
+        Returns
+        -------
+        int
+            How many memories have new vectors.
+
+        Raises
+        ------
+        EncoderError
+            If the encoder cannot be had or fails; the old vectors stay in use.
+        """
+        chosen = self._slot.get() if encoder is None else encoder
+        policy = passages or self._policy
+        count = maintenance.reembed(self._file, chosen, policy, batch_size=batch_size, progress=progress)
+        self._policy = policy
+        self._slot = EncoderSlot(chosen, stamp(chosen))
+        return count
+
+
+_DRAFT_ARGUMENTS = (
+    "memory_id",
+    "category",
+    "project",
+    "tags",
+    "importance",
+    "subcategory",
+    "source",
+    "related_files",
+    "file_checksums",
+)
+# Fields of a Memory that a record may carry along (an export has them) and that say nothing new.
+_IGNORED = ("pending", "duplicate_of", "created")
+_ACCEPTED = (
+    "content",
+    *_DRAFT_ARGUMENTS,
+    "created_at",
+    "idempotency_key",
+    "vector",
+    "accessed_at",
+    "access_count",
+    "trashed_at",
+    "updated_at",
+)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    known: dict[int, str]
+    duplicates: dict[int, tuple[str, ...]]
+    pending: int
+    note: str
+
+
+def _record(record: object) -> dict[str, Any]:
+    if not isinstance(record, Mapping):
+        raise InvalidValue(f"expected a content or a mapping, found {type(record).__name__}")
+    values = {name: value for name, value in record.items() if name not in _IGNORED and not _missing(value)}
+    for name in values:
+        if name not in _ACCEPTED:
+            raise InvalidValue(f"{name!r} is no field of a memory; the fields are {', '.join(_ACCEPTED)}")
+    return values
+
+
+def _missing(value: Any) -> bool:
+    """Whether a value means "not given": None, and the NaN or NaT that a DataFrame puts where nothing is."""
+    return value is None or (isinstance(value, (float, datetime, np.datetime64)) and value != value)
+
+
+def _known(connection: Any, drafts: Sequence[Draft], first_record: int | None) -> dict[int, str]:
+    """Which drafts are in the store already (or earlier in the same batch): index to memory id."""
+    known: dict[int, str] = {}
+    seen: dict[str, int] = {}
+    for i, new in enumerate(drafts):
+        try:
+            memory_id = writing.already_there(connection, new)
+            if memory_id is None:
+                for name in filter(None, (new.key and f"key {new.key}", f"id {new.memory_id}")):
+                    if name in seen:
+                        if drafts[seen[name]].content != new.content:
+                            raise InvalidValue(f"{name} occurs twice in the records, with different content")
+                        memory_id = drafts[seen[name]].memory_id
+                    seen.setdefault(name, i)
+        except MemlabError as error:
+            if first_record is not None:
+                error.args = (f"record {first_record + i}: {error}", *error.args[1:])
+            raise
+        if memory_id is not None:
+            known[i] = memory_id
+    return known
+
+
+def _batches(records: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+    batch: list[Any] = []
+    start = 0
+    for record in records:
+        batch.append(record)
+        if len(batch) == size:
+            yield start, batch
+            start += size
+            batch = []
+    if batch:
+        yield start, batch
+
+
+def _with(memory: Memory, **changes: Any) -> Memory:
+    from dataclasses import replace
+
+    return replace(memory, **changes)
+
+
+def _stored_policy(connection: Any) -> PassagePolicy | None:
+    text = get_setting(connection, "passages")
+    return None if text is None else PassagePolicy(**json.loads(text))
+
+
+__all__ = ["AUTO", "BulkResult", "MemoryStore", "Revision", "StoredPassage", "UnknownMemory"]

@@ -1,0 +1,156 @@
+"""The SQL that adds and changes memories; each function runs inside its caller's write transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from memlab.errors import DuplicateIdError, IdempotencyError, UnknownMemory
+from memlab.store.encoding import Encoded
+from memlab.store.records import DRAFT_COLUMNS, Draft, shorten
+
+_INSERT = (
+    f"INSERT INTO memories (id, content, vector, encoder_id, {', '.join(DRAFT_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (4 + len(DRAFT_COLUMNS)))})"
+)
+_INSERT_PASSAGE = (
+    "INSERT INTO {table} (memory_id, position, start_offset, end_offset, vector{more}) VALUES (?, ?, ?, ?, ?{marks})"
+)
+
+
+def content_hash(content: str) -> str:
+    """SHA-256 of the content, hexadecimal."""
+    return hashlib.sha256(content.encode("utf-8")).hexdigest()
+
+
+def already_there(connection: sqlite3.Connection, new: Draft) -> str | None:
+    """The id under which ``new`` is in the store already, by its idempotency key or its id.
+
+    Raises
+    ------
+    IdempotencyError
+        If the key was used for other content.
+    DuplicateIdError
+        If the id is taken by a memory with other content.
+    """
+    if new.key is not None:
+        row = connection.execute(
+            "SELECT memory_id, content_hash FROM idempotency_keys WHERE key = ?", (new.key,)
+        ).fetchone()
+        if row is not None:
+            if row[1] != content_hash(new.content):
+                raise IdempotencyError(
+                    f"the idempotency key {new.key!r} stands for memory {row[0]}, which was stored with other content than "
+                    f"{shorten(new.content, 60)!r}; use a new key, or update({row[0]!r}, ...)"
+                )
+            return str(row[0])
+    row = connection.execute("SELECT content FROM memories WHERE id = ?", (new.memory_id,)).fetchone()
+    if row is None:
+        return None
+    if row[0] != new.content:
+        raise DuplicateIdError(
+            f"memory {new.memory_id} exists with other content ({shorten(row[0], 60)!r}); choose another id, "
+            f"or update({new.memory_id!r}, ...)"
+        )
+    return new.memory_id
+
+
+def exact_duplicates(connection: sqlite3.Connection, content: str, besides: str) -> tuple[str, ...]:
+    """Ids of the live memories whose content is ``content`` to the letter, without ``besides``."""
+    rows = connection.execute(
+        "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(?1, 1, 48) AND length(content) = length(?1) "
+        "AND content = ?1 AND trashed_at IS NULL AND id <> ?2 ORDER BY id",
+        (content, besides),
+    )
+    return tuple(row[0] for row in rows)
+
+
+def insert(
+    connection: sqlite3.Connection, drafts: Sequence[Draft], encoded: Sequence[Encoded | None], encoder_id: int | None
+) -> None:
+    """Add new memories; one without an ``Encoded`` is kept as pending."""
+    connection.executemany(
+        _INSERT,
+        [
+            (new.memory_id, new.content, *_vector(has, encoder_id), *new.columns)
+            for new, has in zip(drafts, encoded, strict=True)
+        ],
+    )
+    _insert_passages(
+        connection, ((new.memory_id, has) for new, has in zip(drafts, encoded, strict=True) if has), encoder_id
+    )
+    connection.executemany(
+        "INSERT INTO idempotency_keys (key, memory_id, content_hash) VALUES (?, ?, ?)",
+        [(new.key, new.memory_id, content_hash(new.content)) for new in drafts if new.key is not None],
+    )
+
+
+def _vector(encoded: Encoded | None, encoder_id: int | None) -> tuple[bytes | None, int | None]:
+    return (None, None) if encoded is None else (encoded.vector, encoder_id)
+
+
+def _insert_passages(
+    connection: sqlite3.Connection, of: Iterable[tuple[str, Encoded]], encoder_id: int | None
+) -> None:
+    connection.executemany(
+        _INSERT_PASSAGE.format(table="memory_passages", more=", encoder_id", marks=", ?"),
+        (
+            (memory_id, position, start, end, vector, encoder_id)
+            for memory_id, encoded in of
+            for position, (start, end, vector) in enumerate(encoded.passages)
+        ),
+    )
+
+
+def set_vectors(
+    connection: sqlite3.Connection, of: Iterable[tuple[str, str, Encoded]], encoder_id: int
+) -> int:
+    """Give vectors to memories, of which each still has the content that was encoded; returns how many had.
+
+    Parameters
+    ----------
+    of : iterable of (memory_id, content, Encoded)
+    """
+    done = 0
+    for memory_id, content, encoded in of:
+        changed = connection.execute(
+            "UPDATE memories SET vector = ?, encoder_id = ? WHERE id = ? AND content = ?",
+            (encoded.vector, encoder_id, memory_id, content),
+        ).rowcount
+        if changed:
+            connection.execute("DELETE FROM memory_passages WHERE memory_id = ?", (memory_id,))
+            _insert_passages(connection, [(memory_id, encoded)], encoder_id)
+            done += 1
+    return done
+
+
+def stage(connection: sqlite3.Connection, of: Iterable[tuple[str, str, Encoded]]) -> None:
+    """Put aside vectors for the end of a re-embedding, of those memories that still have the content."""
+    for memory_id, content, encoded in of:
+        if connection.execute("SELECT 1 FROM memories WHERE id = ? AND content = ?", (memory_id, content)).fetchone():
+            connection.execute("DELETE FROM staged_vectors WHERE memory_id = ?", (memory_id,))
+            connection.execute("DELETE FROM staged_passages WHERE memory_id = ?", (memory_id,))
+            connection.execute(
+                "INSERT INTO staged_vectors (memory_id, vector) VALUES (?, ?)", (memory_id, encoded.vector)
+            )
+            connection.executemany(
+                _INSERT_PASSAGE.format(table="staged_passages", more="", marks=""),
+                [(memory_id, at, start, end, vector) for at, (start, end, vector) in enumerate(encoded.passages)],
+            )
+
+
+def change_columns(connection: sqlite3.Connection, memory_id: str, columns: dict[str, Any]) -> None:
+    """Set columns of one memory; triggers see to the search index, the revisions and the vectors."""
+    names = ", ".join(f"{name} = ?" for name in columns)
+    connection.execute(f"UPDATE memories SET {names} WHERE id = ?", [*columns.values(), memory_id])
+
+
+def require(connection: sqlite3.Connection, memory_id: str, *, live: bool = False) -> None:
+    """Raise :class:`UnknownMemory` unless the memory exists (and is not in the trash)."""
+    row = connection.execute("SELECT trashed_at FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    if row is None:
+        raise UnknownMemory(f"no memory has the id {memory_id!r}; `memories()` lists them, ids look like 'm-4k2h9x0abc'")
+    if live and row[0] is not None:
+        raise UnknownMemory(f"memory {memory_id} is in the trash since {row[0]}; restore({memory_id!r}) brings it back")
