@@ -102,7 +102,7 @@ class _Notebook(_Place):
         bundle = {"text/plain": line, "text/html": f"<div>{bar}<span>{html.escape(line)}</span></div>"}
         # One element with a display id: a saved notebook keeps its last state, which tqdm's widget does not.
         if self._handle is None:
-            self._handle = display(bundle, raw=True, display_id=True)
+            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._handle.update(bundle, raw=True)
 

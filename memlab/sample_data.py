@@ -73,7 +73,12 @@ class Sample:
     now: datetime = SAMPLE_NOW
 
     def build(
-        self, path: str | os.PathLike[str], encoder: EncoderChoice | None = None, *, progress: Show = None, **options: Any
+        self,
+        path: str | os.PathLike[str],
+        encoder: EncoderChoice | None = None,
+        *,
+        progress: Show = None,
+        **options: Any,
     ) -> MemoryStore:
         """Make a store of the sample at ``path``, or go on with one that was begun.
 
@@ -93,7 +98,8 @@ class Sample:
         return store
 
     def __repr__(self) -> str:
-        return f"<Sample: {len(self.records)} memories, {len(self.queries)} labelled queries, now = {self.now:%Y-%m-%d %H:%M} UTC>"
+        counts = f"{len(self.records)} memories, {len(self.queries)} labelled queries"
+        return f"<Sample: {counts}, now = {self.now:%Y-%m-%d %H:%M} UTC>"
 
 
 def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
@@ -146,7 +152,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 row = json.loads(line)
-                if not isinstance(row, dict) or not isinstance(row.get("_id"), str) or not isinstance(row.get("text"), str):
+                if (
+                    not isinstance(row, dict)
+                    or not isinstance(row.get("_id"), str)
+                    or not isinstance(row.get("text"), str)
+                ):
                     raise FormatError(f"{path}, line {number}: expected an object with _id and text")
                 yield row
     except OSError as error:

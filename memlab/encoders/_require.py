@@ -40,15 +40,23 @@ def require(module: str, package: str, purpose: str) -> Any:
     """
     try:
         return import_module(module)
-    except Exception as error:  # torch, for one, raises OSError when a shared library is missing
-        if isinstance(error, ModuleNotFoundError) and error.name == module:
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        if not missing.startswith(f"{module}."):
+            name = package if missing in (module, module.split(".")[0]) else missing.split(".")[0]
             raise EncoderPackageMissing(
-                f"{purpose} needs the package {package}, which is not installed; "
-                f"install it with: python -m pip install {package}",
-                name=module,
+                f"{purpose} needs the package {name}, which is not installed; "
+                f"install it with: python -m pip install {name}",
+                name=missing,
             ) from error
-        raise EncoderUnavailable(
-            f"{purpose} needs the package {package}, which is installed but fails when imported "
-            f"({type(error).__name__}: {error}); "
-            f"install it anew with: python -m pip install --force-reinstall {package}"
-        ) from error
+        raise _broken(package, purpose, error) from error
+    except Exception as error:  # torch, for one, raises OSError when a shared library is missing
+        raise _broken(package, purpose, error) from error
+
+
+def _broken(package: str, purpose: str, error: Exception) -> EncoderUnavailable:
+    return EncoderUnavailable(
+        f"{purpose} needs the package {package}, which is installed but fails when imported "
+        f"({type(error).__name__}: {error}); "
+        f"install it anew with: python -m pip install --force-reinstall {package}"
+    )

@@ -17,7 +17,7 @@ Aggregation = Literal["length-weighted", "mean", "first"]
 
 
 def aggregate(
-    vectors: npt.ArrayLike, lengths: Sequence[int] | npt.ArrayLike, how: Aggregation = "length-weighted"
+    vectors: npt.ArrayLike, lengths: Sequence[int] | npt.ArrayLike, how: str = "length-weighted"
 ) -> npt.NDArray[np.float32]:
     """Aggregate the vectors of a text's passages.
 

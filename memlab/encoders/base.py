@@ -57,22 +57,34 @@ class Encoder(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What people call the model."""
+        ...
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
 
     @property
-    def token_limit(self) -> int: ...
+    def token_limit(self) -> int:
+        """Most tokens of one text that take part, special tokens and prefix included."""
+        ...
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """``sha256:`` and the hash of the weights."""
+        ...
 
     @property
-    def query_prefix(self) -> str: ...
+    def query_prefix(self) -> str:
+        """Put before a query by the encoder itself."""
+        ...
 
     @property
-    def document_prefix(self) -> str: ...
+    def document_prefix(self) -> str:
+        """Put before a document by the encoder itself."""
+        ...
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode queries: ``(len(texts), dimension)`` float32, each row of length 1."""
@@ -98,7 +110,7 @@ class Encoder(Protocol):
 
 
 def stamp(encoder: Encoder) -> EncoderStamp:
-    """The identity to write beside the vectors of ``encoder``."""
+    """Return the identity to write beside the vectors of ``encoder``."""
     return EncoderStamp(
         name=encoder.name,
         fingerprint=encoder.fingerprint,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from memlab.encoders.base import FloatMatrix
+from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.errors import InvalidValue
 from memlab.retrieval.terms import Terms, terms
 from memlab.store.index import IntArray, nearest
@@ -32,11 +32,14 @@ class Query:
         ``None`` when no encoder could be had.
     note : str
         Why there is no vector.
+    made_by : EncoderStamp or None
+        Whose vector it is, where that is known.
     """
 
     text: str
     vector: FloatMatrix | None = None
     note: str = ""
+    made_by: EncoderStamp | None = None
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,13 @@ class PassageChannel:
     ----------
     scope : {"all", "candidates"}
         Compare every memory, or as the studied system does only those that earlier channels found.
+    single_passages : bool
+        Let memories of one passage vote here too, as the studied system does: one vector then has two votes, unless
+        the fusion counts only the better of them.
     """
 
     scope: Literal["all", "candidates"] = "all"
+    single_passages: bool = False
     name: ClassVar[str] = "passage"
     needs_vector: ClassVar[bool] = True
 
@@ -216,20 +223,19 @@ class PassageChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return ChannelResult(self.name, note=query.note, ran=False)
-        hits = tuple(hit for hit in self._order(query.vector, view, depth, found) if hit.passage is not None)
+        order = self._order(query.vector, view, depth, found)
+        hits = tuple(hit for hit in order if self.single_passages or hit.passage is not None)
         note = ""
         if not hits:
             several = len(view.snapshot.several_passages)
             note = "no memory of several passages is near enough" if several else "no memory has more than one passage"
         return ChannelResult(self.name, hits, note)
 
-    def _order(
-        self, vector: FloatMatrix, view: ReadView, depth: int, found: frozenset[int]
-    ) -> tuple[ChannelHit, ...]:
+    def _order(self, vector: FloatMatrix, view: ReadView, depth: int, found: frozenset[int]) -> tuple[ChannelHit, ...]:
         """The best ``depth`` memories by best passage; ``passage`` is None for those of one passage."""
         snapshot = view.snapshot
         several = snapshot.several_passages
-        if not len(several):
+        if not len(several) and not self.single_passages:
             return ()
         allowed = self._allowed(view, found)
         # No more than `depth` memories of either kind can be among the best `depth` of both.
@@ -270,7 +276,7 @@ class PassageChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return query.note
-        if number not in view.snapshot.several_passages:
+        if not self.single_passages and number not in view.snapshot.several_passages:
             return "it is a single passage, whose vector votes in the vector channel"
         if self.scope == "candidates" and number not in found:
             return "no other channel found it, and this one looks only at what they found (scope='candidates')"

@@ -30,7 +30,9 @@ def contribution_words(part: Contribution) -> str:
     """``keyword 0.016393 [rank 1, bm25 7.21: 1 / (60 + 1)]``."""
     unit = _UNITS.get(part.channel, "score")
     where = f", passage {part.passage + 1}" if part.passage is not None else ""
-    return f"{part.channel} {part.contribution:.6f} [rank {part.rank}, {unit} {part.raw_score:.4g}{where}: {part.formula}]"
+    return (
+        f"{part.channel} {part.contribution:.6f} [rank {part.rank}, {unit} {part.raw_score:.4g}{where}: {part.formula}]"
+    )
 
 
 def explain(trace: Trace, place: RankedMemory) -> Text:
@@ -151,12 +153,14 @@ def _beyond_depth(
             rank, raw_score = located
             unit = _UNITS.get(channel.name, "score")
             if rank > trace.depth:
-                reasons.append(f"{channel.name}: rank {rank} ({unit} {raw_score:.4g}), beyond the depth of {trace.depth}")
+                reasons.append(
+                    f"{channel.name}: rank {rank} ({unit} {raw_score:.4g}), beyond the depth of {trace.depth}"
+                )
                 depths.append(rank)
             else:
                 reasons.append(
-                    f"{channel.name}: rank {rank} ({unit} {raw_score:.4g}) now; it was not there when the recall was made, "
-                    "or its weight is 0"
+                    f"{channel.name}: rank {rank} ({unit} {raw_score:.4g}) now; it was not there when the recall "
+                    "was made, or its weight is 0"
                 )
     remedies: list[str] = []
     if depths:
@@ -170,9 +174,7 @@ def _beyond_depth(
     return WhyNot(memory_id, False, tuple(reasons), tuple(remedies))
 
 
-def _again(
-    trace: Trace, retriever: HybridRetriever, candidates: Candidates, *, depth: int, filters: Filters
-) -> Trace:
+def _again(trace: Trace, retriever: HybridRetriever, candidates: Candidates, *, depth: int, filters: Filters) -> Trace:
     """The same recall with another depth or other filters; the query is not embedded again."""
     other = retriever.replace(depth=depth)
     found = other.gather(trace.query, filters=filters, query_vector=candidates.query.vector)

@@ -17,11 +17,19 @@ class Ranked(Protocol):
     """One row of a channel's list."""
 
     @property
-    def memory_id(self) -> str: ...
+    def memory_id(self) -> str:
+        """Whose row it is."""
+        ...
+
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """Place in the list, from 1."""
+        ...
+
     @property
-    def raw_score(self) -> float: ...
+    def raw_score(self) -> float:
+        """In the channel's own unit, larger is better."""
+        ...
 
 
 Lists = Mapping[str, Sequence[Ranked]]
@@ -40,14 +48,46 @@ class Fusion(Protocol):
         ...
 
 
-def _checked(weights: Mapping[str, float]) -> dict[str, float]:
+Groups = tuple[tuple[str, ...], ...]
+# Document vector and passages are looks at one text by one model: the better look speaks for the memory. Counted both,
+# a long memory would have one vote more than a short one for the same evidence.
+ONE_VOTE: Groups = (("vector", "passage"),)
+
+
+def _settle(result: Contributions, groups: Groups) -> Contributions:
+    """Within each group leave every memory its largest contribution, the first of equal ones; the others become 0."""
+    for by_channel in result.values():
+        for group in groups:
+            voting = [channel for channel in group if channel in by_channel]
+            if len(voting) > 1:
+                best = max(voting, key=lambda channel: by_channel[channel])
+                by_channel.update({channel: 0.0 for channel in voting if channel != best})
+    return result
+
+
+def _checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     for channel, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight) or weight < 0:
             raise InvalidValue(f"weights: expected a number of 0 or more for {channel!r}, found {weight!r}")
     return {channel: float(weight) for channel, weight in weights.items()}
 
 
-@dataclass(frozen=True)
+def _checked_groups(groups: Iterable[Iterable[str]]) -> Groups:
+    if isinstance(groups, str) or any(isinstance(group, str) for group in groups):
+        raise InvalidValue(f"one_vote: expected groups of channels, such as {ONE_VOTE!r}, or (); found {groups!r}")
+    return tuple(tuple(group) for group in groups)
+
+
+def _settings(fusion: RRF | ConvexFusion, first: list[str]) -> str:
+    parts = first
+    if fusion.weights:
+        parts.append(f"weights={dict(fusion.weights)}")
+    if fusion.one_vote != ONE_VOTE:
+        parts.append(f"one_vote={fusion.one_vote}")
+    return f"{type(fusion).__name__}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, repr=False)
 class RRF:
     """Reciprocal rank fusion: a channel contributes ``weight / (k + rank)``.
 
@@ -59,16 +99,21 @@ class RRF:
     k : float
         Larger values make the first ranks less special; 60 in the paper.
     weights : mapping of str to float
-        By channel name, 1 where not named.
+        By channel name, 1 where not named. A channel of weight 0 is shown in the trace but brings no memory in.
+    one_vote : tuple of tuple of str
+        Groups of channels that have one vote together: of a memory's contributions in a group the largest counts and
+        the others are 0. ``()`` lets every channel vote.
     """
 
     k: float = 60
     weights: Mapping[str, float] = field(default_factory=dict)
+    one_vote: Groups = ONE_VOTE
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, (int, float)) or not math.isfinite(self.k) or self.k < 0:
             raise InvalidValue(f"k: expected a number of 0 or more, found {self.k!r}")
-        object.__setattr__(self, "weights", _checked(self.weights))
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        object.__setattr__(self, "one_vote", _checked_groups(self.one_vote))
 
     def contributions(self, lists: Lists) -> Contributions:
         """See :class:`Fusion`."""
@@ -76,53 +121,73 @@ class RRF:
         for channel, rows in lists.items():
             weight = self.weights.get(channel, 1.0)
             if weight == 0:
-                continue  # a channel without weight is shown in the trace, but brings no memory in
+                continue
             for row in rows:
                 result.setdefault(row.memory_id, {})[channel] = weight / (self.k + row.rank)
-        return result
+        return _settle(result, self.one_vote)
 
     def formula(self, channel: str, rank: int, raw_score: float, contribution: float) -> str:
         """See :class:`Fusion`."""
+        if contribution == 0:
+            return NOT_COUNTED
         return f"{self.weights.get(channel, 1.0):g} / ({self.k:g} + {rank})"
 
+    def __repr__(self) -> str:
+        return _settings(self, [f"k={self.k:g}"])
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class ConvexFusion:
     """A convex combination of scores: ``weight * (score - low) / (high - low)``.
 
     ``low`` and ``high`` are the extremes of the channel's list for this query (min-max normalisation, as in Bruch, Gai
-    and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023); a list of equal scores gives each
-    the whole weight. Weights are divided by their sum over the channels that have a list.
+    and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023); channels with one vote together
+    share a unit and so the extremes. A list of equal scores gives each the whole weight. Weights are divided by their
+    sum over the channels that have a list, a group counting once.
 
     Parameters
     ----------
     weights : mapping of str to float
-        By channel name, 1 where not named.
+        By channel name, 1 where not named. A channel of weight 0 is shown in the trace but brings no memory in.
+    one_vote : tuple of tuple of str
+        See :class:`RRF`.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
+    one_vote: Groups = ONE_VOTE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _checked(self.weights))
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        object.__setattr__(self, "one_vote", _checked_groups(self.one_vote))
 
     def contributions(self, lists: Lists) -> Contributions:
         """See :class:`Fusion`."""
         weights = {channel: self.weights.get(channel, 1.0) for channel, rows in lists.items() if rows}
-        total = math.fsum(weights.values())
+        weights = {channel: weight for channel, weight in weights.items() if weight > 0}
+        grouped = {channel for group in self.one_vote for channel in group}
+        families = [[c for c in group if c in weights] for group in self.one_vote]
+        families += [[channel] for channel in weights if channel not in grouped]
+        families = [family for family in families if family]
+        total = math.fsum(max(weights[channel] for channel in family) for family in families)
         result: Contributions = {}
-        for channel, weight in weights.items():
-            if weight == 0:
-                continue
-            scores = [row.raw_score for row in lists[channel]]
+        for family in families:
+            scores = [row.raw_score for channel in family for row in lists[channel]]
             low, span = min(scores), max(scores) - min(scores)
-            for row in lists[channel]:
-                share = (row.raw_score - low) / span if span > 0 else 1.0
-                result.setdefault(row.memory_id, {})[channel] = weight / total * share
-        return result
+            for channel in family:
+                for row in lists[channel]:
+                    share = (row.raw_score - low) / span if span > 0 else 1.0
+                    result.setdefault(row.memory_id, {})[channel] = weights[channel] / total * share
+        return _settle(result, self.one_vote)
 
     def formula(self, channel: str, rank: int, raw_score: float, contribution: float) -> str:
         """See :class:`Fusion`."""
         return f"weight {self.weights.get(channel, 1.0):g}, score {raw_score:.3g} scaled within the list"
+
+    def __repr__(self) -> str:
+        return _settings(self, [])
+
+
+NOT_COUNTED = "not counted: another channel of its group says more"
 
 
 def fused(contributions: Iterable[float]) -> float:

@@ -14,6 +14,7 @@ from memlab.retrieval.recency import half_life_decay
 from memlab.retrieval.retriever import whole
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 from memlab.store import Filters, MemoryStore
+from memlab.store.encoding import mismatch
 from memlab.timestamps import age_days, from_stored, parse_time, utc_now
 
 
@@ -77,11 +78,13 @@ class OlderRetriever:
         rows: list[RankedMemory] = []
         note, encoder = "", None
         try:
-            vector = self.store.encode_query(query)
+            vector, made_by = self.store.encode_query_stamped(query)
         except EncoderError as error:
             note = f"without a query vector this scoring has no answer: {error}"
         with self.store.view(chosen) as view:
             searched = view.live_count()
+            if not note and view.encoder is not None and not view.encoder.compatible(made_by):
+                note = str(mismatch(view.encoder, made_by))
             if not note:
                 encoder = view.encoder.name if view.encoder else None
                 documents = view.snapshot.documents
@@ -94,7 +97,15 @@ class OlderRetriever:
                     number = int(documents.owners[at[i]])
                     memory_id, created, accesses = facts[number]
                     rows.append(
-                        _row(memory_id, number, similarity_rank, float(cosines[i]), from_stored(created), accesses, moment)
+                        _row(
+                            memory_id,
+                            number,
+                            similarity_rank,
+                            float(cosines[i]),
+                            from_stored(created),
+                            accesses,
+                            moment,
+                        )
                     )
         rows.sort(key=lambda row: (-row.score, row.memory_id))
         trace = Trace(

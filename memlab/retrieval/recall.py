@@ -128,7 +128,9 @@ class Recall:
     ) -> Recall:
         """Fetch the content of the first ``limit`` of the ranked memories."""
         top = trace.ranked[: trace.limit]
-        matched = {row.memory_id: part.passage for row in top if (part := row.of("passage")) and part.passage is not None}
+        matched = {
+            row.memory_id: part.passage for row in top if (part := row.of("passage")) and part.passage is not None
+        }
         with store.view() as view:
             memories = view.memories([row.memory_id for row in top])
             spans = view.spans(list(matched.items()))
@@ -228,7 +230,9 @@ class Recall:
             If the memory is not among the hits; :meth:`why_not` says why.
         """
         if memory_id is None:
-            return Text("\n".join(explain(self.trace, hit.place) for hit in self.hits) or "There are no hits to explain.")
+            return Text(
+                "\n".join(explain(self.trace, hit.place) for hit in self.hits) or "There are no hits to explain."
+            )
         if memory_id not in self.ids:
             raise UnknownMemory(
                 f"{memory_id!r} is not among the {len(self)} hits of this recall; why_not({memory_id!r}) says why"

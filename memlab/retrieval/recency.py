@@ -16,7 +16,7 @@ def half_life_decay(age: float, half_life_days: float) -> float:
     return float(0.5 ** (age / half_life_days))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecencyRanker:
     """Multiplies scores by ``1 + strength * 0.5 ** (age_days / half_life_days)``.
 
@@ -38,6 +38,9 @@ class RecencyRanker:
     def factor(self, created_at: datetime, now: datetime) -> float:
         """The recency factor of a memory made at ``created_at``; a time after ``now`` counts as age 0."""
         return 1.0 + self.strength * half_life_decay(age_days(created_at, now), self.half_life_days)
+
+    def __repr__(self) -> str:
+        return f"RecencyRanker(half_life_days={self.half_life_days:g}, strength={self.strength:g})"
 
 
 def _number(name: str, value: Any, *, above_zero: bool) -> None:

@@ -50,7 +50,7 @@ def look(channel: str) -> Look:
 def shares(hit: Hit) -> list[tuple[str, float]]:
     """What each channel and recency gave to the score of a hit, in order."""
     place = hit.place
-    parts = [(part.channel, part.contribution) for part in place.contributions]
+    parts = [(part.channel, part.contribution) for part in place.contributions if part.contribution]
     if place.recency_factor != 1.0:
         parts.append((RECENCY, place.recency_gain))
     return parts
@@ -138,14 +138,19 @@ def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
 
 def share_words(hit: Hit) -> list[str]:
     """``keyword #1 +0.0164`` and so on."""
-    words = [f"{part.channel} #{part.rank} {part.contribution:+.4f}" for part in hit.place.contributions]
+    words = [
+        f"{part.channel} #{part.rank} " + (f"{part.contribution:+.4f}" if part.contribution else "(not counted)")
+        for part in hit.place.contributions
+    ]
     if hit.place.recency_factor != 1.0:
         words.append(f"{RECENCY} x{hit.place.recency_factor:.3f} {hit.place.recency_gain:+.4f}")
     return words
 
 
-_CARD = "background:#ffffff;color:#1b1b1b;border:1px solid #d0d0d0;border-collapse:collapse;text-align:left;max-width:62em"
-_CELL = "text-align:left;vertical-align:top;padding:0.45em 0.7em;border-top:1px solid #e4e4e4;background:#ffffff;color:#1b1b1b"
+# Foreground and background are both set, so that a dark theme cannot hide one of them.
+_INK = "background:#ffffff;color:#1b1b1b;text-align:left"
+_CARD = f"{_INK};border:1px solid #d0d0d0;border-collapse:collapse;max-width:62em"
+_CELL = f"{_INK};vertical-align:top;padding:0.45em 0.7em;border-top:1px solid #e4e4e4"
 _SMALL = "font-size:85%;color:#555555"
 
 
@@ -172,15 +177,16 @@ def as_html(recall: Recall) -> str:
 
 def _row(hit: Hit, top: float) -> str:
     segments = "".join(
-        f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;width:{100 * max(0.0, value) / top:.2f}%;'
-        f'background:{look(name).colour}"></div>'
+        f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;'
+        f'width:{100 * max(0.0, value) / top:.2f}%;background:{look(name).colour}"></div>'
         for name, value in shares(hit)
     )
     numbers = "<br>".join(html.escape(words) for words in share_words(hit))
+    about = html.escape(" · ".join(facts(hit)))
     return (
         f'<tr><td style="{_CELL};text-align:right"><b>{hit.rank}</b></td>'
         f'<td style="{_CELL};width:17em"><div style="width:15em;height:1.1em;background:#f0f0f0">{segments}</div>'
         f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
         f'<td style="{_CELL}"><div style="white-space:pre-wrap">{html.escape(excerpt(hit, 420))}</div>'
-        f'<div style="{_SMALL}"><code>{html.escape(hit.memory_id)}</code> · {html.escape(" · ".join(facts(hit)))}</div></td></tr>'
+        f'<div style="{_SMALL}"><code>{html.escape(hit.memory_id)}</code> · {about}</div></td></tr>'
     )

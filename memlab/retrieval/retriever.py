@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.encoders.base import EncoderStamp, FloatMatrix
+from memlab.encoders.base import FloatMatrix
 from memlab.errors import EncoderError, InvalidValue
 from memlab.retrieval.channels import (
     Channel,
@@ -22,9 +22,10 @@ from memlab.retrieval.channels import (
     VectorChannel,
     timed,
 )
-from memlab.retrieval.fusion import RRF, Fusion
+from memlab.retrieval.fusion import RRF, Fusion, fused
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import RecencyRanker
+from memlab.retrieval.terms import clean
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 from memlab.store import Filters, MemoryStore
 from memlab.store.encoding import mismatch
@@ -90,9 +91,7 @@ class HybridRetriever:
     """
 
     store: MemoryStore
-    channels: Sequence[Channel] = field(
-        default_factory=lambda: (KeywordChannel(), VectorChannel(), PassageChannel())
-    )
+    channels: Sequence[Channel] = field(default_factory=lambda: (KeywordChannel(), VectorChannel(), PassageChannel()))
     fusion: Fusion = field(default_factory=RRF)
     recency: RecencyRanker | None = field(default_factory=RecencyRanker)
     recency_boost: bool = False
@@ -204,7 +203,7 @@ class HybridRetriever:
         started = perf_counter()
         with self.store.view(chosen) as view:
             timings["open"] = 1000 * (perf_counter() - started)
-            prepared = self._fitting(prepared, view, None if query_vector is not None else self.store.encoder_in_use)
+            prepared = self._fitting(prepared, view)
             results: list[ChannelResult] = []
             found: frozenset[int] = frozenset()
             for channel in self.channels:
@@ -225,20 +224,23 @@ class HybridRetriever:
             return Query(text, np.asarray(vector, dtype=np.float32))
         if not any(channel.needs_vector for channel in self.channels):
             return Query(text, None, "no channel needs the query's vector")
+        if not clean(text).strip():
+            return Query(text, None, "the query is blank")
         try:
             if self.store.encoder_stamp is None and self.store.wants_encoder:
                 return Query(text, None, "no memory has a vector yet")  # no need to load a model for that
-            return Query(text, self.store.encode_query(text))
+            encoded, made_by = self.store.encode_query_stamped(text)
+            return Query(text, encoded, made_by=made_by)
         except EncoderError as error:
             return Query(text, None, str(error))
 
     @staticmethod
-    def _fitting(query: Query, view: ReadView, made_by: EncoderStamp | None) -> Query:
+    def _fitting(query: Query, view: ReadView) -> Query:
         """Without its vector if the store's vectors cannot be compared with it: another process re-embedded it."""
         if query.vector is None or view.encoder is None:
             return query
-        if made_by is not None and not view.encoder.compatible(made_by):
-            return Query(query.text, None, str(mismatch(view.encoder, made_by)))
+        if query.made_by is not None and not view.encoder.compatible(query.made_by):
+            return Query(query.text, None, str(mismatch(view.encoder, query.made_by)))
         if query.vector.shape != (view.encoder.dimension,):
             raise InvalidValue(
                 f"query_vector: expected shape ({view.encoder.dimension},) as {view.encoder.name} makes it, "
@@ -258,7 +260,9 @@ class HybridRetriever:
         wanted = self.limit if limit is None else whole(limit, "limit", least=0)
         boost = self.recency_boost if recency_boost is None else bool(recency_boost)
         if recency_boost and self.recency is None:
-            raise InvalidValue("recency_boost: this retriever has recency=None; give it a RecencyRanker() with replace()")
+            raise InvalidValue(
+                "recency_boost: this retriever has recency=None; give it a RecencyRanker() with replace()"
+            )
         moment = utc_now() if now is None else parse_time(now, "now")
         ranker = self.recency if boost else None
         started = perf_counter()
@@ -294,30 +298,23 @@ def rank_all(
     lists = {result.channel: result.hits for result in candidates.results}
     rows = {(result.channel, hit.memory_id): hit for result in candidates.results for hit in result.hits}
     numbers = {hit.memory_id: hit.number for hit in rows.values()}
-    unordered: list[RankedMemory] = []
-    for memory_id, by_channel in fusion.contributions(lists).items():
-        number = numbers[memory_id]
-        if number not in candidates.facts:
-            continue  # deleted between two statements of another program that went round the transaction
-        created_at = candidates.facts[number][1]
+    unordered: list[tuple[float, str, float]] = []
+    contributions = fusion.contributions(lists)
+    for memory_id, by_channel in contributions.items():
+        if numbers[memory_id] in candidates.facts:  # not so if it was deleted in the midst of a recall
+            factor = recency.factor(candidates.facts[numbers[memory_id]][1], now) if recency else 1.0
+            unordered.append((-(fused(by_channel.values()) * factor), memory_id, factor))
+    ranked: list[RankedMemory] = []
+    for rank, (_, memory_id, factor) in enumerate(sorted(unordered), 1):
+        created_at = candidates.facts[numbers[memory_id]][1]
         parts = []
-        for channel, contribution in by_channel.items():
+        for channel, contribution in contributions[memory_id].items():
             hit = rows[channel, memory_id]
             formula = fusion.formula(channel, hit.rank, hit.raw_score, contribution)
             parts.append(Contribution(channel, hit.rank, hit.raw_score, contribution, formula, hit.passage))
-        unordered.append(
-            RankedMemory(
-                memory_id=memory_id,
-                number=number,
-                rank=0,
-                contributions=tuple(parts),
-                recency_factor=recency.factor(created_at, now) if recency else 1.0,
-                age_days=age_days(created_at, now),
-                created_at=created_at,
-            )
-        )
-    unordered.sort(key=lambda row: (-row.score, row.memory_id))
-    return tuple(dataclasses.replace(row, rank=rank) for rank, row in enumerate(unordered, 1))
+        age = age_days(created_at, now)
+        ranked.append(RankedMemory(memory_id, numbers[memory_id], rank, tuple(parts), factor, age, created_at))
+    return tuple(ranked)
 
 
 def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:

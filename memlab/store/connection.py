@@ -35,6 +35,10 @@ class _Connection(sqlite3.Connection):
             self.close()
 
 
+_FILES: weakref.WeakSet[StoreFile] = weakref.WeakSet()
+_INHERITED: list[_Connection] = []  # in use when the process forked; they must neither be used nor closed here
+
+
 class StoreFile:
     """The file of a store and the connections to it.
 
@@ -65,6 +69,7 @@ class StoreFile:
         self._lock = threading.Lock()
         self._closed = False
         _check_header(self.path, read_only)
+        _refuse_foreign(self.path)
         if not read_only and not self.path.exists():
             _create_private(self.path)
         try:
@@ -72,6 +77,7 @@ class StoreFile:
         except BaseException:
             self.close()
             raise
+        _FILES.add(self)
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
@@ -79,26 +85,16 @@ class StoreFile:
         """Check that the file is a store of this version; make the tables of an empty one."""
         with _translated(self.path):
             connection = self._first_connection()
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            # One transaction: another process may be making the store right now.
+            connection.execute("BEGIN")
+            application, version, tables = _identity(connection)
+            connection.execute("ROLLBACK")
+        _refuse(self.path, application, version, tables)
         if application == schema.APPLICATION_ID:
-            if version > schema.SCHEMA_VERSION:
-                raise StoreTooNew(
-                    f"{self.path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found version "
-                    f"{version}; upgrade memlab (pip install -U memlab). The file was not touched"
-                )
             if not {"memories", "memory_search", "memory_numbers"} <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
                 )
-        elif tables or application or version:
-            hint = (
-                "it has a table named memories: export it from the program that made it and use `memlab import`"
-                if "memories" in tables
-                else "give another path; the file was not touched"
-            )
-            raise NotAStore(f"{self.path}: expected a memlab store, found another SQLite database; {hint}")
         elif self.read_only:
             raise NotAStore(f"{self.path}: the file is empty; open it once without read_only to make a store of it")
         if self.read_only:
@@ -173,7 +169,30 @@ class StoreFile:
         """Whether :meth:`close` was called."""
         return self._closed
 
+    def _after_fork(self) -> None:
+        """In the child of a fork: drop the parent's connections, which SQLite must not use on both sides.
+
+        They go before a new one is opened, or SQLite would believe that it holds the locks of the parent. One that
+        was in use at that moment cannot be closed and is kept out of the way.
+        """
+        inherited = list(self._open)
+        self._lock, self._local, self._open = threading.Lock(), threading.local(), weakref.WeakSet()
+        for connection in inherited:
+            try:
+                if connection.in_transaction:
+                    _INHERITED.append(connection)
+                else:
+                    connection.close()
+            except sqlite3.Error:
+                _INHERITED.append(connection)
+
     # -- transactions ----------------------------------------------------------------------------------------------
+
+    @property
+    def may_roll_back(self) -> bool:
+        """Whether the calling thread is in a transaction that can have changes, not in one of :meth:`read`."""
+        with _translated(self.path):
+            return self.connection().in_transaction and not getattr(self._local, "reading", False)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -184,9 +203,11 @@ class StoreFile:
                 yield connection
                 return
             connection.execute("BEGIN")
+            self._local.reading = True
             try:
                 yield connection
             finally:
+                self._local.reading = False
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
@@ -208,17 +229,36 @@ class StoreFile:
                 raise
 
 
+def _fork_in_child() -> None:
+    for file in list(_FILES):
+        file._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fork_in_child)
+
+
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str) or not text or text == ":memory:" or "\x00" in text:
         raise InvalidValue(
             f"path: expected the path of a file, found {text!r}; for a store that goes away, use one in a temporary folder"
         )
-    resolved = Path(text).expanduser().absolute()
-    if resolved.is_dir():
-        raise NotAStore(f"{resolved}: expected a file, found a directory; add a file name, such as {resolved / 'memory.db'}")
-    if not resolved.parent.is_dir():
-        raise NotAStore(f"{resolved}: the folder {resolved.parent} does not exist; make it first")
+    try:
+        resolved = Path(text).expanduser().absolute()
+        os.fsencode(resolved)
+        if resolved.is_dir():
+            raise NotAStore(
+                f"{resolved}: expected a file, found a directory; add a file name, such as {resolved / 'memory.db'}"
+            )
+        if not resolved.parent.is_dir():
+            raise NotAStore(f"{resolved}: the folder {resolved.parent} does not exist; make it first")
+        if resolved.exists() and not resolved.is_file():
+            raise NotAStore(f"{resolved}: expected a file, found a device, pipe or socket")
+    except OSError as error:
+        raise StoreError(f"{text}: cannot be used as a path: {error.strerror}") from error
+    except (RuntimeError, ValueError) as error:  # no such user for ~user; characters that no file name can have
+        raise InvalidValue(f"path: {text!r} cannot be used: {error}") from error
     return resolved
 
 
@@ -239,6 +279,50 @@ def _check_header(path: Path, read_only: bool) -> None:
         raise NotAStore(f"{path}: expected a memlab store, found a file that is not SQLite; it was not touched")
     if not read_only and not os.access(path, os.W_OK):
         raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True, or change its permissions")
+
+
+def _identity(connection: sqlite3.Connection) -> tuple[int, int, set[str]]:
+    """Application id, user version and table names."""
+    return (
+        connection.execute("PRAGMA application_id").fetchone()[0],
+        connection.execute("PRAGMA user_version").fetchone()[0],
+        {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")},
+    )
+
+
+def _refuse(path: Path, application: int, version: int, tables: set[str]) -> None:
+    if application == schema.APPLICATION_ID:
+        if version > schema.SCHEMA_VERSION:
+            raise StoreTooNew(
+                f"{path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found version {version}; "
+                "upgrade memlab (pip install -U memlab). The file was not touched"
+            )
+    elif tables or application or version:
+        hint = (
+            "it has a table named memories: export it from the program that made it and use `memlab import`"
+            if "memories" in tables
+            else "give another path; the file was not touched"
+        )
+        raise NotAStore(f"{path}: expected a memlab store, found another SQLite database; {hint}")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse what is no store of this version through a connection that cannot change it.
+
+    Closing one that can would write the log of a killed program into its database. What is in doubt passes here.
+    """
+    try:
+        if not path.stat().st_size:
+            return
+        wal = path.with_name(path.name + "-wal")
+        has_log = wal.exists() and wal.stat().st_size > 0
+        # Without a log the file is all there is, and reading it so leaves no other file beside it.
+        mode = "?mode=ro" if has_log else "?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(path.as_uri() + mode, uri=True)) as connection:
+            identity = _identity(connection)
+    except (OSError, sqlite3.Error):
+        return
+    _refuse(path, *identity)
 
 
 def _create_private(path: Path) -> None:

@@ -113,7 +113,11 @@ class EncoderSlot:
         if self.recorded is None:
             return MiniLM()
         return encoder_from_name(
-            self.recorded.name, dimension=self.recorded.dimension, fingerprint=self.recorded.fingerprint
+            self.recorded.name,
+            dimension=self.recorded.dimension,
+            fingerprint=self.recorded.fingerprint,
+            token_limit=self.recorded.token_limit,
+            document_prefix=self.recorded.document_prefix,
         )
 
     def _matching(self, found: EncoderStamp) -> EncoderStamp:
@@ -138,31 +142,15 @@ class EncoderSlot:
             if recorded == self.recorded:
                 return
             self.recorded = recorded
+            # What could not be had or did not match before may do so now; `get` looks again.
+            self._absent = None
             if self._stamp is not None and recorded is not None and not recorded.compatible(self._stamp):
                 self._encoder = self._stamp = None
-                self._absent = None
-                if not isinstance(self.choice, _Auto):
-                    self._absent = mismatch(recorded, stamp(self.choice)) if self.choice is not None else None
 
-    @property
-    def loaded(self) -> EncoderStamp | None:
-        """The stamp of the encoder once it is at hand."""
-        return self._stamp if self._encoder is not None else None
-
-    def encode_query(self, text: str) -> FloatMatrix:
-        """One query vector, float32, shape (dimension,).
-
-        Raises
-        ------
-        EncoderError
-            Whatever went wrong, in words.
-        """
-        return self.encode_queries([text])[0]  # type: ignore[no-any-return]
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Query vectors, float32, shape (len(texts), dimension); raises :class:`EncoderError`."""
+    def encode_queries(self, texts: Sequence[str]) -> tuple[FloatMatrix, EncoderStamp]:
+        """Query vectors, float32, shape (len(texts), dimension), and whose they are; raises :class:`EncoderError`."""
         encoder = self.get()
-        return _guarded(encoder, "encode_queries", texts)
+        return _guarded(encoder, "encode_queries", texts), stamp(encoder)
 
     def encode_contents(self, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:
         """Document and passage vectors of contents, all passages in one go; raises :class:`EncoderError`."""
@@ -249,7 +237,7 @@ def recorded_encoder(connection: sqlite3.Connection) -> tuple[int | None, Encode
 
 
 def record_encoder(connection: sqlite3.Connection, wanted: EncoderStamp) -> int:
-    """The id of ``wanted`` among the encoders of the store, added if it is new there."""
+    """The id of ``wanted`` among the encoders of the store, added if it is new there; else its name and limit are set."""
     key = (wanted.fingerprint, wanted.dimension, wanted.document_prefix)
     find = "SELECT id FROM encoders WHERE fingerprint = ? AND dimension = ? AND document_prefix = ?"
     row = connection.execute(find, key).fetchone()
@@ -259,6 +247,10 @@ def record_encoder(connection: sqlite3.Connection, wanted: EncoderStamp) -> int:
             (wanted.name, wanted.fingerprint, wanted.dimension, wanted.token_limit, wanted.document_prefix),
         )
         row = connection.execute(find, key).fetchone()
+    else:
+        connection.execute(
+            "UPDATE encoders SET name = ?, token_limit = ? WHERE id = ?", (wanted.name, wanted.token_limit, row[0])
+        )
     return int(row[0])
 
 

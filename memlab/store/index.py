@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,22 +103,23 @@ class Block:
     def scores(self, query: FloatMatrix, rows: IntArray | None) -> npt.NDArray[np.float32]:
         """Cosines with ``query`` (float32, shape (dimension,)) of the given rows, in float32."""
         if rows is None:
-            return self.matrix @ query  # type: ignore[no-any-return]
+            return self.matrix @ query
         if len(rows) * 4 > len(self.owners):  # gathering most of a matrix costs more than scanning it
-            return (self.matrix @ query)[rows]  # type: ignore[no-any-return]
-        return self.matrix[rows] @ query  # type: ignore[no-any-return]
+            return (self.matrix @ query)[rows]
+        return self.matrix[rows] @ query
 
     def exact(self, query: FloatMatrix, rows: IntArray) -> FloatArray:
         """Cosines in float64, the same to the last bit for equal vectors wherever they lie."""
         gathered = self.matrix[rows].astype(np.float64) * query.astype(np.float64)
-        return gathered.sum(axis=1)  # type: ignore[no-any-return]
+        return gathered.sum(axis=1)
 
 
 def _member(values: IntArray, ascending: IntArray) -> BoolArray:
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return ascending[places] == values
+    found: BoolArray = ascending[places] == values
+    return found
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,15 @@ class VectorIndex:
         self.loads = 0  # whole reads of all vectors, for tests and `stats`
         self.refreshes = 0
 
-    def snapshot(self, connection: sqlite3.Connection, encoder_id: int | None, dimension: int) -> Snapshot | None:
+    def snapshot(
+        self, connection: sqlite3.Connection, encoder_id: int | None, dimension: int, *, keep: bool = True
+    ) -> Snapshot | None:
         """The snapshot for the read transaction that is open on ``connection``.
+
+        Parameters
+        ----------
+        keep : bool
+            Whether others may use it too; not where the transaction has changes that may still be rolled back.
 
         Returns
         -------
@@ -220,6 +229,9 @@ class VectorIndex:
             begin a new one and ask again.
         """
         change = last_change(connection)
+        if not keep:
+            self.loads += 1
+            return self._load(connection, encoder_id, change, dimension)
         with self._lock:
             current = self._current
             if current is not None and current.encoder_id == encoder_id:
@@ -292,6 +304,6 @@ def _read(cursor: sqlite3.Cursor, dimension: int, *, labelled: bool) -> tuple[In
     return np.array(owners, np.int64), np.array(labels, np.int64), matrix
 
 
-def _chunks(cursor: sqlite3.Cursor, size: int = 5000) -> Iterator[list[tuple[int, ...]]]:
+def _chunks(cursor: sqlite3.Cursor, size: int = 5000) -> Iterator[list[tuple[Any, ...]]]:
     while chunk := cursor.fetchmany(size):
         yield chunk

@@ -253,6 +253,9 @@ def backup(connection: sqlite3.Connection, source: Path, target: Path, *, overwr
             copy.execute("PRAGMA journal_mode = DELETE")
         finally:
             copy.close()
+        # A log that a killed process left beside the former target would be replayed on top of the new one.
+        for suffix in ("-wal", "-shm", "-journal"):
+            target.with_name(target.name + suffix).unlink(missing_ok=True)
         os.replace(part, target)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -271,7 +274,14 @@ _UNSTAGED = (
 def reembed(file: StoreFile, encoder: Encoder, policy: PassagePolicy, *, batch_size: int, progress: Show) -> int:
     """Stage new vectors for every memory, then take them over in one transaction; resumable."""
     wanted = stamp(encoder)
-    goal = json.dumps({"fingerprint": wanted.fingerprint, "prefix": wanted.document_prefix, **asdict(policy)})
+    goal = json.dumps(
+        {
+            "fingerprint": wanted.fingerprint,
+            "prefix": wanted.document_prefix,
+            "token_limit": wanted.token_limit,
+            **asdict(policy),
+        }
+    )
     with file.write() as connection:
         if get_setting(connection, "reembed") != goal:
             connection.execute("DELETE FROM staged_vectors")

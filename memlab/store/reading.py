@@ -12,7 +12,7 @@ import numpy as np
 from memlab.encoders.base import EncoderStamp
 from memlab.store.filters import Filters
 from memlab.store.index import IntArray, Snapshot
-from memlab.store.records import SELECT_COLUMNS, Memory
+from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 
 SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
 
@@ -168,6 +168,7 @@ def count(connection: sqlite3.Connection, where: str) -> int:
 def fetch(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Memory]:
     """Memories by id, in the order of ``ids``, without those that do not exist."""
     found: dict[str, Memory] = {}
+    ids = [memory_id for memory_id in ids if is_storable(memory_id)]
     for start in range(0, len(ids), 500):
         part = list(ids[start : start + 500])
         marks = ", ".join("?" * len(part))

@@ -230,6 +230,8 @@ def check_text(value: object, name: str) -> str:
     stripped = value.strip()
     if not stripped:
         raise InvalidValue(f"{name}: expected some text, found {value!r}")
+    if "\x00" in stripped:
+        raise InvalidValue(f"{name}: expected text without NUL characters, found {value!r}")
     return _storable(stripped, name)
 
 
@@ -249,6 +251,33 @@ def _storable(text: str, name: str) -> str:
             "decode the text properly, or replace it with text.encode('utf-8', 'replace').decode()"
         ) from None
     return text
+
+
+def check_count(value: object, name: str, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidValue(f"{name}: expected a whole number of {least} or more, found {value!r}")
+    return value
+
+
+def check_ids(memory_ids: object) -> list[str]:
+    """Ids from one id or several, each once; whether they exist is for the caller to see."""
+    if isinstance(memory_ids, str):
+        return [memory_ids]
+    if not isinstance(memory_ids, Iterable):
+        raise InvalidValue(f"memory_ids: expected an id or several, found {memory_ids!r}")
+    return list(dict.fromkeys(memory_ids))
+
+
+def is_storable(value: object) -> bool:
+    """Whether SQLite can hold (and so look up) the value as text."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_importance(value: object) -> int:

@@ -7,6 +7,7 @@ has to follow a change of a memory hangs on triggers, so that a writer who knows
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
 SCHEMA_VERSION = 1  # PRAGMA user_version: the number of migrations
 CHANGES_KEPT = 20_000
 
-# SQL for "this column, in the stored form of a time"; NULL when it is no time at all.
-_CANONICAL = "strftime('%Y-%m-%dT%H:%M:%fZ', {0})"
+# SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
+# 30 February and 24:00 over to the next day. It also reads 'now', Julian day numbers and years before 1: none is wanted.
+_UTC = "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, '+0 seconds')"
+_CANONICAL = f"CASE WHEN {{0}} GLOB '[0-9][0-9][0-9][0-9]-*' AND {_UTC} >= '0001' THEN {_UTC} END"
 _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 _TABLES = f"""
@@ -38,10 +41,10 @@ CREATE TABLE encoders (
 CREATE TABLE memories (
     id TEXT PRIMARY KEY NOT NULL CHECK (id <> ''),
     vector BLOB,
-    content TEXT NOT NULL CHECK (content <> ''),
+    content TEXT NOT NULL CHECK (content <> '' AND typeof(content) = 'text'),
     category TEXT NOT NULL DEFAULT 'note',
     project TEXT,
-    tags TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tags)),
+    tags TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tags) AND json_type(tags) = 'array'),
     importance INTEGER NOT NULL DEFAULT 5
         CHECK (typeof(importance) = 'integer' AND importance BETWEEN 1 AND 10),
     created_at TEXT NOT NULL DEFAULT ({_NOW}),
@@ -49,12 +52,12 @@ CREATE TABLE memories (
     access_count INTEGER NOT NULL DEFAULT 0 CHECK (access_count >= 0),
     subcategory TEXT,
     source TEXT,
-    related_files TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(related_files)),
-    file_checksums TEXT NOT NULL DEFAULT '{{}}' CHECK (json_valid(file_checksums)),
+    related_files TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(related_files) AND json_type(related_files) = 'array'),
+    file_checksums TEXT NOT NULL DEFAULT '{{}}' CHECK (json_valid(file_checksums) AND json_type(file_checksums) = 'object'),
     trashed_at TEXT,
     updated_at TEXT,
     encoder_id INTEGER REFERENCES encoders (id),
-    CHECK (vector IS NULL OR encoder_id IS NOT NULL)
+    CHECK (vector IS NULL OR (encoder_id IS NOT NULL AND typeof(vector) = 'blob'))
 );
 CREATE INDEX memories_project ON memories (project);
 CREATE INDEX memories_category ON memories (category);
@@ -130,13 +133,34 @@ def _number_of(row: str) -> str:
     return f"(SELECT number FROM memory_numbers WHERE id = {row}.id)"
 
 
+def _drop_dependents(ids: str, *tables: str) -> str:
+    """SQL that deletes what hangs on the memories with these ids."""
+    return "\n".join(f"    DELETE FROM {table} WHERE memory_id IN ({ids});" for table in tables)
+
+
+_VECTORS = ("memory_passages", "staged_vectors", "staged_passages")
+_ALL_DEPENDENT = (*_VECTORS, "memory_revisions", "idempotency_keys")
+
+
 _TIMES = ("created_at", "accessed_at", "trashed_at", "updated_at")
 _TIMES_CHANGED = " OR ".join(f"NEW.{c} IS NOT {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)
 _NORMALISE = f"""
-    SELECT RAISE(ABORT, 'created_at, accessed_at, trashed_at and updated_at must be ISO 8601 times with a zone')
+    SELECT RAISE(ABORT, 'created_at, accessed_at, trashed_at and updated_at must be ISO 8601 times (UTC if without a zone)')
     WHERE {" OR ".join(f"(NEW.{c} IS NOT NULL AND {_CANONICAL.format(f'NEW.{c}')} IS NULL)" for c in _TIMES)};
     UPDATE memories SET {", ".join(f"{c} = {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)}
     WHERE id = NEW.id AND ({_TIMES_CHANGED});"""
+
+
+# The former text, with the time of the update where the writer gave one.
+_REVISION = f"""
+    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
+    SELECT NEW.id, (SELECT count(*) + 1 FROM memory_revisions WHERE memory_id = NEW.id), OLD.content,
+        CASE WHEN NEW.updated_at IS NOT OLD.updated_at AND {_CANONICAL.format("NEW.updated_at")} IS NOT NULL
+            THEN {_CANONICAL.format("NEW.updated_at")} ELSE {_NOW} END
+    WHERE NEW.content IS NOT OLD.content;"""
+_FORGET_VECTOR = """
+    UPDATE memories SET vector = NULL, encoder_id = NULL
+    WHERE id = NEW.id AND NEW.content IS NOT OLD.content AND vector IS OLD.vector;"""
 
 
 def _any_changed(*columns: str) -> str:
@@ -145,12 +169,16 @@ def _any_changed(*columns: str) -> str:
 
 # Two traps. Inside a trigger the conflict clause of the outer statement (INSERT OR REPLACE ...) replaces the inner one,
 # so nothing here relies on OR IGNORE or OR REPLACE. And the order of triggers on one event is not defined, so each
-# event of which the parts must follow one another has one trigger.
+# event of which the parts must follow one another has one trigger; a new id is such an event, whatever else changes.
 _TRIGGERS = f"""
--- INSERT OR REPLACE removes the old row without firing its delete trigger: what hung on it goes first.
+-- INSERT OR REPLACE removes the old row without firing its delete trigger: its content, which the search index still
+-- has, becomes a revision, and its vectors go.
 CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
+    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
+    SELECT NEW.id, (SELECT count(*) + 1 FROM memory_revisions WHERE memory_id = NEW.id), content, {_NOW}
+    FROM memory_search WHERE rowid = {_number_of("NEW")} AND content IS NOT NEW.content;
     DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
-    DELETE FROM memory_passages WHERE memory_id = NEW.id;
+{_drop_dependents("NEW.id", *_VECTORS)}
     INSERT INTO memory_numbers (id) SELECT NEW.id WHERE NOT EXISTS (SELECT 1 FROM memory_numbers WHERE id = NEW.id);
     {_search_row("NEW")}
     WHERE NEW.trashed_at IS NULL;
@@ -161,14 +189,24 @@ CREATE TRIGGER memories_times_updated AFTER UPDATE OF {", ".join(_TIMES)} ON mem
 WHEN {_TIMES_CHANGED} BEGIN
     {_NORMALISE}
 END;
+-- UPDATE OR REPLACE may have removed a memory that had the new id, again without a delete trigger.
 CREATE TRIGGER memories_renamed AFTER UPDATE OF id ON memories WHEN NEW.id IS NOT OLD.id BEGIN
+    INSERT INTO memory_changes (number) SELECT number FROM memory_numbers WHERE id = NEW.id;
+    DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
+{_drop_dependents("NEW.id", *_ALL_DEPENDENT)}
+    DELETE FROM memory_numbers WHERE id = NEW.id;
     UPDATE memory_numbers SET id = NEW.id WHERE id = OLD.id;
-    UPDATE memory_search SET id = NEW.id WHERE rowid = {_number_of("NEW")};
+    DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
+    {_search_row("NEW")}
+    WHERE NEW.trashed_at IS NULL;
+    DELETE FROM memory_passages WHERE memory_id = OLD.id AND NEW.content IS NOT OLD.content;
     UPDATE memory_passages SET memory_id = NEW.id WHERE memory_id = OLD.id;
     UPDATE memory_revisions SET memory_id = NEW.id WHERE memory_id = OLD.id;
     UPDATE idempotency_keys SET memory_id = NEW.id WHERE memory_id = OLD.id;
-    DELETE FROM staged_vectors WHERE memory_id = OLD.id;
-    DELETE FROM staged_passages WHERE memory_id = OLD.id;
+{_drop_dependents("OLD.id", "staged_vectors", "staged_passages")}
+    {_REVISION}
+    {_FORGET_VECTOR}
+    INSERT INTO memory_changes (number) VALUES ({_number_of("NEW")});
 END;
 CREATE TRIGGER memories_search_updated
 AFTER UPDATE OF content, category, project, tags, related_files, trashed_at ON memories
@@ -178,34 +216,36 @@ WHEN NEW.id IS OLD.id AND ({_any_changed("content", "category", "project", "tags
     WHERE NEW.trashed_at IS NULL;
 END;
 -- New content: the former text becomes a revision, and vectors that speak of it go.
-CREATE TRIGGER memories_content_updated AFTER UPDATE OF content ON memories WHEN NEW.content IS NOT OLD.content BEGIN
-    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
-    SELECT NEW.id, (SELECT count(*) + 1 FROM memory_revisions WHERE memory_id = NEW.id), OLD.content,
-        CASE WHEN NEW.updated_at IS NOT OLD.updated_at AND {_CANONICAL.format("NEW.updated_at")} IS NOT NULL
-            THEN {_CANONICAL.format("NEW.updated_at")} ELSE {_NOW} END;
-    DELETE FROM memory_passages WHERE memory_id = NEW.id;
-    DELETE FROM staged_vectors WHERE memory_id = NEW.id;
-    DELETE FROM staged_passages WHERE memory_id = NEW.id;
-    UPDATE memories SET vector = NULL, encoder_id = NULL WHERE id = NEW.id AND vector IS OLD.vector;
+CREATE TRIGGER memories_content_updated AFTER UPDATE OF content ON memories
+WHEN NEW.id IS OLD.id AND NEW.content IS NOT OLD.content BEGIN
+    {_REVISION}
+{_drop_dependents("NEW.id", *_VECTORS)}
+    {_FORGET_VECTOR}
 END;
 CREATE TRIGGER memories_vector_updated AFTER UPDATE OF vector, encoder_id, trashed_at ON memories
 WHEN {_any_changed("vector", "encoder_id", "trashed_at")} BEGIN
-    INSERT INTO memory_changes (number) VALUES ({_number_of("NEW")});
+    INSERT INTO memory_changes (number) SELECT number FROM memory_numbers WHERE id = NEW.id;
 END;
 CREATE TRIGGER memories_deleted AFTER DELETE ON memories BEGIN
     DELETE FROM memory_search WHERE rowid = {_number_of("OLD")};
     INSERT INTO memory_changes (number) VALUES ({_number_of("OLD")});
-    DELETE FROM memory_passages WHERE memory_id = OLD.id;
-    DELETE FROM memory_revisions WHERE memory_id = OLD.id;
-    DELETE FROM idempotency_keys WHERE memory_id = OLD.id;
-    DELETE FROM staged_vectors WHERE memory_id = OLD.id;
-    DELETE FROM staged_passages WHERE memory_id = OLD.id;
+{_drop_dependents("OLD.id", *_ALL_DEPENDENT)}
     DELETE FROM memory_numbers WHERE id = OLD.id;
 END;
 CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes BEGIN
     DELETE FROM memory_changes WHERE change <= NEW.change - {CHANGES_KEPT};
 END;
 """
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if line.rstrip().endswith(";") and sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
 
 _NO_REPEAT: dict[str, Any] = {}
 
@@ -220,7 +260,8 @@ def migrations() -> Migrations:
 
     @steps()
     def m001_foundation(db: Database) -> None:
-        db.executescript(_TABLES + _TRIGGERS)
+        for statement in _statements(_TABLES + _TRIGGERS):
+            db.execute(statement)
 
     _NO_REPEAT["set"] = steps
     return steps

@@ -38,6 +38,8 @@ from memlab.store.records import (
     Memory,
     check_checksums,
     check_content,
+    check_count,
+    check_ids,
     check_importance,
     check_strings,
     check_text,
@@ -207,11 +209,6 @@ class MemoryStore:
             return recorded_encoder(connection)[1]
 
     @property
-    def encoder_in_use(self) -> EncoderStamp | None:
-        """The encoder that is loaded and gives the query vectors; ``None`` before the first."""
-        return self._slot.loaded
-
-    @property
     def wants_encoder(self) -> bool:
         """Whether the store was opened with an encoder (the default too), not with ``encoder=None``."""
         return self._slot.choice is not None
@@ -227,11 +224,16 @@ class MemoryStore:
 
     def encode_query(self, text: str) -> FloatMatrix:
         """The vector of a query, float32, shape (dimension,); raises :class:`EncoderError`."""
-        return self._slot.encode_query(text)
+        return self._slot.encode_queries([text])[0][0]  # type: ignore[no-any-return]
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Vectors of queries, float32, shape (len(texts), dimension); raises :class:`EncoderError`."""
-        return self._slot.encode_queries(texts)
+        return self._slot.encode_queries(texts)[0]
+
+    def encode_query_stamped(self, text: str) -> tuple[FloatMatrix, EncoderStamp]:
+        """A query's vector and whose it is: the store may be re-embedded before the two are compared."""
+        vectors, made_by = self._slot.encode_queries([text])
+        return vectors[0], made_by
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""
@@ -381,8 +383,10 @@ class MemoryStore:
         """
         if isinstance(records, (str, Mapping)):
             raise InvalidValue("records: expected an iterable of contents or mappings; use remember() for one memory")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise InvalidValue(f"batch_size: expected a whole number of 1 or more, found {batch_size!r}")
+        if not isinstance(records, Iterable) or hasattr(records, "to_dict"):
+            hint = "; a DataFrame goes in as frame.to_dict('records')" if hasattr(records, "to_dict") else ""
+            raise InvalidValue(f"records: expected contents or mappings, found {type(records).__name__}{hint}")
+        check_count(batch_size, "batch_size", 1)
         total = len(records) if isinstance(records, Sequence) else None
         ids: list[str] = []
         duplicates: dict[str, tuple[str, ...]] = {}
@@ -488,6 +492,7 @@ class MemoryStore:
         EncoderError
             If the encoder cannot be had or fails; what was done before stays.
         """
+        check_count(batch_size, "batch_size", 1)
         done = 0
         with self._file.read() as connection:
             total = reading.count(connection, "vector IS NULL")
@@ -579,7 +584,7 @@ class MemoryStore:
 
     def touch(self, memory_ids: str | Iterable[str]) -> None:
         """Count one access to each memory, now. Recall itself never does: reading takes no write lock."""
-        ids = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+        ids = check_ids(memory_ids)
         now = format_time(self._clock())
         with self._file.write() as connection:
             for memory_id in ids:
@@ -630,7 +635,7 @@ class MemoryStore:
                 if bound is not None:
                     condition, values = "trashed_at < ?", [bound]
                 return connection.execute(f"DELETE FROM memories WHERE {condition}", values).rowcount
-            ids = [memory_ids] if isinstance(memory_ids, str) else list(dict.fromkeys(memory_ids))
+            ids = check_ids(memory_ids)
             for memory_id in ids:
                 writing.require(connection, memory_id)
                 memory = reading.fetch(connection, [memory_id])[memory_id]
@@ -654,7 +659,7 @@ class MemoryStore:
     def get_many(self, memory_ids: Iterable[str]) -> list[Memory]:
         """The memories that exist among those named, in that order."""
         with self._file.read() as connection:
-            return list(reading.fetch(connection, list(memory_ids)).values())
+            return list(reading.fetch(connection, check_ids(memory_ids)).values())
 
     def find(
         self,
@@ -675,6 +680,8 @@ class MemoryStore:
         limit : int, optional
         """
         chosen = Filters.of(filters, **given)
+        if limit is not None:
+            check_count(limit, "limit", 0)
         with self._file.read() as connection:
             return reading.select(connection, chosen, trashed=trashed, limit=limit)
 
@@ -757,9 +764,12 @@ class MemoryStore:
     def view(self, filters: Filters | None = None) -> Iterator[reading.ReadView]:
         """One consistent look at rows, search index and vectors; what retrieval reads through. Takes no write lock."""
         for _ in range(20):
+            keep = not self._file.may_roll_back
             with self._file.read() as connection:
                 encoder_id, recorded = recorded_encoder(connection)
-                snapshot = self._index.snapshot(connection, encoder_id, recorded.dimension if recorded else 1)
+                snapshot = self._index.snapshot(
+                    connection, encoder_id, recorded.dimension if recorded else 1, keep=keep
+                )
                 if snapshot is not None:
                     self._slot.follow(recorded)
                     yield reading.ReadView(connection, snapshot, recorded, filters or Filters())
@@ -817,6 +827,7 @@ class MemoryStore:
         EncoderError
             If the encoder cannot be had or fails; the old vectors stay in use.
         """
+        check_count(batch_size, "batch_size", 1)
         chosen = self._slot.get() if encoder is None else encoder
         policy = passages or self._policy
         count = maintenance.reembed(self._file, chosen, policy, batch_size=batch_size, progress=progress)

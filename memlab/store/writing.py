@@ -9,7 +9,7 @@ from typing import Any
 
 from memlab.errors import DuplicateIdError, IdempotencyError, UnknownMemory
 from memlab.store.encoding import Encoded
-from memlab.store.records import DRAFT_COLUMNS, Draft, shorten
+from memlab.store.records import DRAFT_COLUMNS, Draft, is_storable, shorten
 
 _INSERT = (
     f"INSERT INTO memories (id, content, vector, encoder_id, {', '.join(DRAFT_COLUMNS)}) "
@@ -149,7 +149,9 @@ def change_columns(connection: sqlite3.Connection, memory_id: str, columns: dict
 
 def require(connection: sqlite3.Connection, memory_id: str, *, live: bool = False) -> None:
     """Raise :class:`UnknownMemory` unless the memory exists (and is not in the trash)."""
-    row = connection.execute("SELECT trashed_at FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    row = None
+    if is_storable(memory_id):
+        row = connection.execute("SELECT trashed_at FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
         raise UnknownMemory(f"no memory has the id {memory_id!r}; `memories()` lists them, ids look like 'm-4k2h9x0abc'")
     if live and row[0] is not None:

@@ -1,0 +1,39 @@
+# The commands of memlab. The first one sets .venv up; from then on they start at once and need no network.
+# Settings: PYTHON, MEMLAB_PYTHON, MEMLAB_TORCH, MEMLAB_TORCH_INDEX (tools/bootstrap.py tells what they do).
+
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+else
+PYTHON ?= python3
+endif
+RUN := $(PYTHON) tools/bootstrap.py run
+
+NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+NBVAL := $(if $(NOTEBOOKS),--nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lab lint clean distclean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+demo: ## set up, build a store from the sample and recall from it
+	@$(RUN) -- memlab demo
+
+test: ## set up and run all tests that need no browser, notebooks included
+	@$(RUN) --extra test -- python -m pytest $(NBVAL) tests $(NOTEBOOKS) $(ARGS)
+
+lab: ## set up and open JupyterLab on the first notebook
+	@$(RUN) --extra notebook -- jupyter lab $(firstword $(NOTEBOOKS))
+
+lint: ## set up and check style and types
+	@$(RUN) --extra lint --extra test -- python -m ruff check
+	@$(RUN) --extra lint --extra test -- python -m ruff format --check
+	@$(RUN) --extra lint --extra test -- python -m mypy
+
+clean: ## remove what builds and tests leave
+	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
+
+distclean: clean ## the same, and .venv
+	rm -rf .venv

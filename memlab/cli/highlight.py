@@ -1,0 +1,63 @@
+"""Where the words of a query are in a text, and the stretch of it that shows most of them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+Spans = list[tuple[int, int]]
+
+
+def fold(text: str) -> str:
+    """``text`` in lower case and without accents, character by character, so that offsets stay."""
+    return "".join(_fold(char) for char in text)
+
+
+def _fold(char: str) -> str:
+    plain = unicodedata.normalize("NFD", char)[0].lower()
+    return plain if len(plain) == 1 else char
+
+
+def matches(text: str, terms: Iterable[str]) -> Spans:
+    """Character offsets of whole words of ``text`` that are among ``terms``, as FTS5's unicode61 would see them."""
+    folded = fold(text)
+    found: Spans = []
+    for term in {fold(term) for term in terms if term}:
+        start = folded.find(term)
+        while start >= 0:
+            end = start + len(term)
+            if not (_is_word(folded, start - 1) and _is_word(folded, start)) and not (
+                _is_word(folded, end) and _is_word(folded, end - 1)
+            ):
+                found.append((start, end))
+            start = folded.find(term, start + 1)
+    return sorted(found)
+
+
+def _is_word(text: str, at: int) -> bool:
+    return 0 <= at < len(text) and (text[at].isalnum() or unicodedata.category(text[at])[0] == "M")
+
+
+def window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[int, int]:
+    """The stretch of at most ``length`` characters that shows most of the matched words.
+
+    Different words count, each by its length; of equal stretches the first is taken. It begins at the beginning, or a
+    little before a match, at a border between words.
+    """
+    if len(text) <= length:
+        return 0, len(text)
+    best, best_weight = 0, _weight(text, spans, 0, length)
+    for first, _ in spans:
+        start = max(0, first - length // 5)
+        start = text.rfind(" ", 0, start) + 1 if start else 0
+        weight = _weight(text, spans, start, start + length)
+        if weight > best_weight:
+            best, best_weight = start, weight
+    end = min(len(text), best + length)
+    if end < len(text):
+        end = max(text.rfind(" ", best, end), end - 24)
+    return best, end
+
+
+def _weight(text: str, spans: Sequence[tuple[int, int]], start: int, end: int) -> int:
+    return sum(len(word) for word in {text[a:b].lower() for a, b in spans if start <= a and b <= end})

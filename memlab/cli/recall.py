@@ -1,0 +1,50 @@
+"""`memlab recall`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from memlab.cli.session import Session, command, filter_options, filters_from, json_option, waiting
+
+
+@command("recall", short_help="Find memories, and see what each channel gave.")
+@click.argument("query", nargs=-1, required=True)
+@click.option("-n", "--limit", type=int, default=5, show_default=True, help="Most hits.")
+@filter_options
+@click.option("--recency/--no-recency", default=False, help="Give newer memories their bonus. [default: no]")
+@click.option("--now", metavar="TIME", help="Count ages from this moment. [default: the present]")
+@click.option("--k", type=float, default=60, show_default=True, help="The constant of reciprocal rank fusion.")
+@click.option("--keyword-only", is_flag=True, help="Ask the keyword channel alone; no model is loaded.")
+@click.option("--explain", is_flag=True, help="Add the sum behind each score, in a sentence.")
+@json_option
+def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
+    """Find the memories that answer QUERY, and show what each channel gave.
+
+    QUERY is plain text, quoted or not: nothing in it is query syntax.
+    """
+    filters = filters_from(options)
+    with session.read() as store:
+        from memlab.retrieval import RRF, HybridRetriever
+
+        retriever = HybridRetriever(store, fusion=RRF(k=options["k"]))
+        if options["keyword_only"]:
+            retriever = retriever.only("keyword")
+        with waiting("recalling"):
+            answer = retriever.recall(
+                " ".join(query),
+                limit=options["limit"],
+                recency_boost=options["recency"],
+                now=options["now"],
+                filters=filters,
+            )
+        from memlab.cli.screen import console, print_json, print_recall
+
+        if options["as_json"]:
+            print_json(answer.as_dict())
+        else:
+            print_recall(console(), answer, explain=options["explain"])
+
+
+COMMANDS = (recall,)

@@ -1,0 +1,184 @@
+"""What a terminal shows: plain tables, and a recall with its bars. Stored text is shown, never obeyed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from memlab.cli.highlight import matches, window
+from memlab.interchange.json_text import json_text
+from memlab.retrieval.render import cells, channels_shown, facts, headline, look, share_words, shares, visible
+from memlab.retrieval.terms import terms
+
+if TYPE_CHECKING:
+    from memlab.retrieval import Hit, Recall
+    from memlab.store import Memory
+
+_PIPED_WIDTH = 100
+_LINES_OF_EXCERPT = 2
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on the present stdout or stderr; markup, emoji codes and highlighting are off."""
+    stream = sys.stderr if stderr else sys.stdout
+    piped = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(
+        file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False, width=_PIPED_WIDTH if piped else None
+    )
+
+
+def print_json(value: Any) -> None:
+    """Write JSON to stdout, indented."""
+    sys.stdout.write(json_text(value, indent=2) + "\n")
+
+
+def say(message: str) -> None:
+    """Tell something about the work on stderr, where it is in no script's way."""
+    console(stderr=True).print(Text(visible(message)))
+
+
+def plain(text: object, style: str = "") -> Text:
+    """Text of a memory: control characters as marks, nothing taken for markup."""
+    return Text(visible(str(text)), style=style)
+
+
+def facts_table(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names and values, two columns."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value if isinstance(value, Text) else plain(value))
+    return table
+
+
+def memory_table(memories: Sequence[Memory], *, trash: bool = False) -> Table:
+    """Memories, one a line; ids stay whole."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=False, header_style="bold")
+    longest = max((cell_len(memory.memory_id) for memory in memories), default=2)
+    table.add_column("id", no_wrap=longest <= 30, overflow="fold", min_width=min(longest, 30))
+    table.add_column("trashed" if trash else "created", no_wrap=True, min_width=10)
+    table.add_column("project", no_wrap=True, overflow="ellipsis", max_width=16)
+    table.add_column("category", no_wrap=True, overflow="ellipsis", max_width=16)
+    table.add_column("imp", justify="right", no_wrap=True, min_width=3)
+    table.add_column("content", no_wrap=True, overflow="ellipsis", ratio=1)
+    for memory in memories:
+        moment = memory.trashed_at if trash and memory.trashed_at else memory.created_at
+        table.add_row(
+            plain(memory.memory_id),
+            f"{moment:%Y-%m-%d}",
+            plain(memory.project or ""),
+            plain(memory.category),
+            str(memory.importance),
+            plain(" ".join(memory.content[:400].split())),
+        )
+    return table
+
+
+# -- a recall --------------------------------------------------------------------------------------------------------
+
+
+def print_recall(
+    out: Console, recall: Recall, *, explain: bool = False, marks: Mapping[str, Text] | None = None
+) -> None:
+    """A recall as ranked hits: score, stacked bar, excerpt with the query's words bold, contributions.
+
+    Parameters
+    ----------
+    out : Console
+    recall : Recall
+    explain : bool
+        Add the sum behind each score, in a sentence.
+    marks : mapping of str to Text, optional
+        Something to say beside a memory's id.
+    """
+    out.print(Text.assemble("“", (visible(" ".join(recall.query.split()))[:300], "bold"), "”"))
+    out.print(Text(visible(headline(recall)), style="dim"))
+    if recall.trace.note:
+        out.print(Text(f"note: {visible(_first_line(recall.trace.note))}", style="yellow"))
+    if not recall.hits:
+        out.print("no hits")
+        return
+    legend = Text()
+    for name in channels_shown(recall):
+        legend.append("   " if legend else "").append_text(_block(out, name, 2)).append(f" {name}")
+    out.print(legend)
+    words = terms(recall.query).used
+    top = max(hit.score for hit in recall.hits) or 1.0
+    for hit in recall.hits:
+        out.print()
+        out.print(_head(out, hit, top, (marks or {}).get(hit.memory_id)), no_wrap=True, overflow="ellipsis", crop=True)
+        _print_indented(out, _excerpt(hit, words, out.width - 4))
+        _print_indented(out, _numbers(out, hit))
+        if explain:
+            _print_indented(out, plain(recall.explain(hit.memory_id), "italic"))
+
+
+def _head(out: Console, hit: Hit, top: float, mark: Text | None) -> Text:
+    width = max(10, min(32, out.width // 4))
+    parts = shares(hit)
+    drawn = cells((value / top for _, value in parts), width)
+    line = Text.assemble((f"{hit.rank:>2}", "bold"), f"  {hit.score:.4f}  ")
+    for (name, _), count in zip(parts, drawn, strict=True):
+        line.append_text(_block(out, name, count))
+    line.append(" " * (width - sum(drawn) + 2))
+    line.append(visible(hit.memory_id), "bold")
+    if mark is not None:
+        line.append("  ").append_text(mark)
+    return line.append("  " + " · ".join(facts(hit)), "dim")
+
+
+def _block(out: Console, name: str, count: int) -> Text:
+    """A stretch of a bar: colour where there is colour, characters of different density where there is none."""
+    how = look(name)
+    if out.color_system is None or out.no_color:
+        return Text(how.char * count)
+    return Text("█" * count, style=_colour(out, name))
+
+
+def _colour(out: Console, name: str) -> str:
+    return look(name).colour if out.color_system in ("256", "truecolor") else look(name).term_colour
+
+
+def _excerpt(hit: Hit, words: Sequence[str], width: int) -> Text:
+    start, end = hit.passage or (0, len(hit.content))
+    text = " ".join(visible(hit.content[start:end]).split())
+    room = max(40, _LINES_OF_EXCERPT * width - 8)
+    sample = text[:400]
+    room = max(20, room * len(sample) // max(1, cell_len(sample)))  # CJK characters take two cells
+    found = matches(text, words)
+    first, last = window(text, found, room)
+    result = Text(text)
+    for a, b in found:
+        result.stylize("bold underline", a, b)
+    cut = result[first:last]
+    cut.rstrip()
+    goes_on = last < len(text) or end < len(hit.content)
+    return Text.assemble("… " if start or first else "", cut, " …" if goes_on else "")
+
+
+def _numbers(out: Console, hit: Hit) -> Text:
+    line = Text()
+    for words in share_words(hit):
+        name, rest = words.split(" ", 1)
+        line.append("   " if line else "").append(name, _colour(out, name)).append(f" {rest}", "dim")
+    return line
+
+
+def _print_indented(out: Console, text: Text) -> None:
+    for line in text.wrap(out, max(10, out.width - 4)):
+        line.rstrip()
+        out.print(Text.assemble("    ", line), no_wrap=True, crop=False, overflow="ignore")
+
+
+def _first_line(note: str) -> str:
+    first, *rest = note.splitlines() or [""]
+    return first + (" (`memlab doctor` says more)" if rest else "")

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from memlab import Filters, MemoryStore
+from memlab.errors import InvalidValue
+from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
+from memlab.retrieval.channels import Channel, ChannelResult, Query
+
+from .plane import cosine
+
+NOTHING: frozenset[int] = frozenset()
+# Six words a passage at the most (the plane encoder's limit is 8 tokens).
+LONG = "first part of it lies @{0} here. second part of it lies @{1} there."
+
+
+def ask(store: MemoryStore, channel: Channel, text: str, depth: int = 50, **filters: object) -> ChannelResult:
+    vector = store.encode_query(text) if channel.needs_vector else None
+    with store.view(Filters.of(filters)) as view:
+        return channel.search(Query(text, vector), view, depth, NOTHING)
+
+
+def listed(result: ChannelResult) -> list[tuple[str, int]]:
+    return [(hit.memory_id, hit.rank) for hit in result.hits]
+
+
+def test_vector_ranks_by_exact_cosine_and_ties_by_id(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("@50", "@20 x", "@20 y", "@-20 z", "@5")
+    result = ask(store, VectorChannel(), "@0")
+    # b, c and d lie 20 degrees away, d on the other side; cos is even but float32 sines are not involved in it.
+    assert [row[0] for row in listed(result)] == ["e", "b", "c", "d", "a"]
+    assert [hit.rank for hit in result.hits] == [1, 2, 3, 4, 5]
+    assert result.hits[0].raw_score == pytest.approx(cosine(5), abs=1e-7)
+    assert listed(ask(store, VectorChannel(), "@0", depth=2)) == [("e", 1), ("b", 2)]
+
+
+def test_vector_equals_brute_force_on_the_sample(hashed: MemoryStore) -> None:
+    ids, matrix = hashed.vectors()
+    for text in ("webhook retries", "SQLITE_BUSY on Android", "合并 冲突"):
+        query = hashed.encode_query(text).astype(np.float64)
+        cosines = (matrix.astype(np.float64) * query).sum(axis=1)
+        expected = sorted(zip(-cosines, ids, strict=True))[:30]
+        assert [hit.memory_id for hit in ask(hashed, VectorChannel(), text, depth=30).hits] == [i for _, i in expected]
+
+
+def test_filters_act_before_the_top_is_taken(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(*[f"near word @{i}" for i in range(20)])
+    store.remember("far word @90", memory_id="z", project="p", tags=["t"])
+    for channel in (VectorChannel(), KeywordChannel()):
+        assert listed(ask(store, channel, "word @0", depth=3, project="p")) == [("z", 1)]
+        assert listed(ask(store, channel, "word @0", depth=3, project="none")) == []
+
+
+def test_trashed_memories_use_up_no_place(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(*[f"word @{i}" for i in range(10)])
+    for memory_id in "abcdefgh":
+        store.forget(memory_id)
+    for channel in (VectorChannel(), KeywordChannel()):
+        assert sorted(row[0] for row in listed(ask(store, channel, "word @0", depth=2))) == ["i", "j"]
+
+
+def test_keyword_ties_are_ordered_by_id_and_cut_afterwards(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    for memory_id in ("m9", "m1", "m5", "m3", "m7"):
+        store.remember("same words exactly", memory_id=memory_id)
+    assert listed(ask(store, KeywordChannel(), "words", depth=3)) == [("m1", 1), ("m3", 2), ("m5", 3)]
+
+
+def test_keyword_ties_beyond_the_first_fetch(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    store.remember_many(
+        [{"memory_id": f"m{999 - i}", "content": "same words exactly"} for i in range(150)], progress=False
+    )
+    assert listed(ask(store, KeywordChannel(), "words", depth=2)) == [("m850", 1), ("m851", 2)]
+
+
+def test_keyword_column_weights_change_the_order(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    store.remember("postgres is mentioned here", memory_id="content")
+    store.remember("something else is said", memory_id="tag", tags=["postgres"])
+    first = ask(store, KeywordChannel(weights={"tags": 10.0, "content": 0.1}), "postgres").hits[0]
+    assert first.memory_id == "tag"
+    assert ask(store, KeywordChannel(weights={"tags": 0.1, "content": 10}), "postgres").hits[0].memory_id == "content"
+
+
+@pytest.mark.parametrize("weights", [{"id": 1.0}, {"content": -1}, {"content": float("nan")}, {"content": "2"}])
+def test_bad_column_weights(weights: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue, match="weights"):
+        KeywordChannel(weights=weights)
+
+
+def test_accents_and_case_do_not_matter_to_keywords(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("La CACHÉ caducó")
+    assert listed(ask(store, KeywordChannel(), "cache")) == [("a", 1)]
+
+
+def test_passage_ranks_count_memories_not_passages(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(LONG.format(80, 2), "@1", LONG.format(3, 4), "@60")
+    assert [len(store.passages(memory_id)) for memory_id in "abcd"] == [2, 1, 2, 1]
+    result = ask(store, PassageChannel(), "@0")
+    # By best passage: b at 1 degree, a at 2, c at 3 (its second passage at 4 takes no place), d at 60.
+    assert listed(result) == [("a", 2), ("c", 3)]
+    assert [hit.passage for hit in result.hits] == [1, 0]
+    assert result.hits[0].raw_score == pytest.approx(cosine(2), abs=1e-7)
+    everyone = ask(store, PassageChannel(single_passages=True), "@0")
+    assert listed(everyone) == [("b", 1), ("a", 2), ("c", 3), ("d", 4)]
+
+
+def test_many_passages_of_one_memory_push_nobody_out(make_store: Callable[..., MemoryStore]) -> None:
+    long = " ".join(f"passage number {i} of many lies @0 here." for i in range(40))
+    store = make_store(long, LONG.format(70, 10), LONG.format(20, 70))
+    assert len(store.passages("a")) >= 40
+    assert listed(ask(store, PassageChannel(), "@0", depth=3)) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_a_memory_of_one_passage_casts_no_passage_vote(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("@1", "@2")
+    result = ask(store, PassageChannel(), "@0")
+    assert result.hits == ()
+    assert result.note == "no memory has more than one passage"
+
+
+def test_passage_scope_candidates_looks_only_at_what_was_found(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(LONG.format(80, 2), LONG.format(85, 1))
+    channel = PassageChannel(scope="candidates")
+    vector = store.encode_query("@0")
+    with store.view() as view:
+        number = view.number("a")
+        assert number is not None
+        result = channel.search(Query("@0", vector), view, 50, frozenset([number]))
+    assert listed(result) == [("a", 1)]
+    with pytest.raises(InvalidValue, match="scope"):
+        PassageChannel(scope="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "channel", [KeywordChannel(), VectorChannel(), PassageChannel(), PassageChannel(single_passages=True)]
+)
+def test_locate_agrees_with_a_search_of_everything(hashed: MemoryStore, channel: Channel) -> None:
+    text = "why did the sync lose edits on android"
+    vector = hashed.encode_query(text)
+    with hashed.view() as view:
+        query = Query(text, vector)
+        everything = channel.search(query, view, 1000, NOTHING).hits
+        assert len(everything) > 15
+        for hit in everything[::7]:
+            assert channel.locate(query, view, hit.number, NOTHING) == (
+                hit.rank,
+                pytest.approx(hit.raw_score, abs=1e-12),
+            )
+
+
+def test_the_filtered_scan_equals_brute_force(hashed: MemoryStore) -> None:
+    ids, matrix = hashed.vectors()
+    allowed = {memory.memory_id for memory in hashed.find(project="tidewater")}
+    query = hashed.encode_query("merge conflict")
+    cosines = (matrix.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    expected = sorted((-c, i) for c, i in zip(cosines, ids, strict=True) if i in allowed)[:20]
+    result = ask(hashed, VectorChannel(), "merge conflict", depth=20, project="tidewater")
+    assert [hit.memory_id for hit in result.hits] == [i for _, i in expected]

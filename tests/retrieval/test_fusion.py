@@ -1,0 +1,109 @@
+"""Fusion against sums worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab import RRF, ConvexFusion
+from memlab.errors import InvalidValue
+from memlab.retrieval.fusion import fused
+
+
+@dataclass(frozen=True)
+class Row:
+    memory_id: str
+    rank: int
+    raw_score: float
+
+
+def rows(**ranked: tuple[int, float]) -> list[Row]:
+    return [Row(name, rank, score) for name, (rank, score) in ranked.items()]
+
+
+def test_rrf_is_one_over_k_plus_rank_with_ranks_from_one() -> None:
+    lists = {"keyword": rows(a=(1, 9.0), b=(2, 3.0)), "vector": rows(b=(1, 0.8), c=(2, 0.5))}
+    given_to = RRF().contributions(lists)
+    assert given_to == {
+        "a": {"keyword": 1 / 61},
+        "b": {"keyword": 1 / 62, "vector": 1 / 61},
+        "c": {"vector": 1 / 62},
+    }
+    # 1/62 + 1/61 = 123/3782, up to the rounding of the two terms
+    assert fused(given_to["b"].values()) == pytest.approx(float(Fraction(123, 3782)), rel=1e-15)
+
+
+def test_rrf_weights_and_k() -> None:
+    lists = {"keyword": rows(a=(1, 9.0)), "vector": rows(a=(4, 0.5), b=(1, 0.6))}
+    given_to = RRF(k=2, weights={"keyword": 1.5, "vector": 0.0}).contributions(lists)
+    assert given_to == {"a": {"keyword": 0.5}}  # 1.5 / (2 + 1); a channel without weight brings nothing in
+
+
+def test_vector_and_passage_have_one_vote_together() -> None:
+    lists = {
+        "keyword": rows(a=(3, 1.0)),
+        "vector": rows(a=(10, 0.4), b=(1, 0.7), c=(5, 0.5)),
+        "passage": rows(a=(2, 0.6), b=(3, 0.5), c=(5, 0.5)),
+    }
+    given_to = RRF().contributions(lists)
+    assert given_to["a"] == {"keyword": 1 / 63, "vector": 0.0, "passage": 1 / 62}
+    assert given_to["b"] == {"vector": 1 / 61, "passage": 0.0}
+    assert given_to["c"] == {"vector": 1 / 65, "passage": 0.0}  # equal: the first of the group
+    every = RRF(one_vote=()).contributions(lists)
+    assert every["a"] == {"keyword": 1 / 63, "vector": 1 / 70, "passage": 1 / 62}
+
+
+def test_convex_by_hand() -> None:
+    lists = {"keyword": rows(a=(1, 8.0), b=(2, 5.0), c=(3, 2.0)), "vector": rows(c=(1, 0.9), a=(2, 0.5))}
+    given_to = ConvexFusion({"keyword": 0.7, "vector": 0.3}).contributions(lists)
+    assert given_to["a"] == {"keyword": pytest.approx(0.7), "vector": 0.0}
+    assert given_to["b"] == {"keyword": pytest.approx(0.35)}
+    assert given_to["c"] == {"keyword": 0.0, "vector": pytest.approx(0.3)}
+
+
+def test_convex_scales_weights_over_the_channels_that_have_a_list() -> None:
+    given_to = ConvexFusion({"keyword": 3, "vector": 1}).contributions({"keyword": rows(a=(1, 4.0)), "vector": []})
+    assert given_to == {"a": {"keyword": 1.0}}  # a list of equal scores gives the whole weight
+
+
+def test_convex_puts_vector_and_passage_on_one_scale() -> None:
+    lists = {"vector": rows(a=(1, 0.9), b=(2, 0.1)), "passage": rows(b=(2, 0.5))}
+    given_to = ConvexFusion().contributions(lists)
+    assert given_to["a"] == {"vector": 1.0}
+    assert given_to["b"] == {"vector": 0.0, "passage": pytest.approx(0.5)}  # (0.5 - 0.1) / (0.9 - 0.1)
+
+
+@pytest.mark.parametrize("k", [-1, math.nan, math.inf, "60", True])
+def test_bad_k(k: object) -> None:
+    with pytest.raises(InvalidValue, match="k: expected a number"):
+        RRF(k=k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weight", [-0.1, math.nan, math.inf, "1", True])
+@pytest.mark.parametrize("kind", [RRF, ConvexFusion])
+def test_bad_weights(kind: type, weight: object) -> None:
+    with pytest.raises(InvalidValue, match="keyword"):
+        kind(weights={"keyword": weight})
+
+
+def test_bad_groups() -> None:
+    with pytest.raises(InvalidValue, match="one_vote"):
+        RRF(one_vote=("vector", "passage"))  # type: ignore[arg-type]
+
+
+@given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=6), st.randoms())
+def test_the_sum_does_not_depend_on_the_order(values: list[float], random: object) -> None:
+    shuffled = list(values)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert fused(values) == fused(shuffled)
+
+
+def test_settings_read_well() -> None:
+    assert repr(RRF()) == "RRF(k=60)"
+    assert repr(RRF(k=2, weights={"keyword": 1.5}, one_vote=())) == "RRF(k=2, weights={'keyword': 1.5}, one_vote=())"
+    assert repr(ConvexFusion()) == "ConvexFusion()"

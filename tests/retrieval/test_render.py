@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab import HybridRetriever, MemoryStore
+from memlab.retrieval.render import LOOKS, cells, shares, visible
+
+NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
+
+
+def test_text_has_every_number_in_words(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @10", "cache of pages @0")
+    text = repr(HybridRetriever(store).recall("retry @0", now=NOW, recency_boost=True))
+    assert "hybrid · 2 hits of 2 memories" in text
+    assert "keyword #1 +0.0164" in text
+    assert "vector #2 +0.0161" in text
+    assert "recency x1.150 +0.0049" in text
+    for name in ("keyword", "vector", "recency"):
+        assert LOOKS[name].char in text
+
+
+def test_bars_are_as_long_as_the_shares(hashed: MemoryStore) -> None:
+    recall = HybridRetriever(hashed).recall("webhook retries", now=NOW, recency_boost=True)
+    html = recall._repr_html_()
+    widths = [float(x) for x in re.findall(r"width:([\d.]+)%", html)]
+    top = recall[0].score
+    expected = [100 * value / top for hit in recall for _, value in shares(hit)]
+    assert widths == pytest.approx(expected, abs=0.006)
+    assert sum(widths[: len(shares(recall[0]))]) == pytest.approx(100, abs=0.02)
+
+
+@given(st.lists(st.floats(0, 1), max_size=5), st.integers(1, 80))
+def test_cells_add_up(widths: list[float], total: int) -> None:
+    scale = max(1.0, sum(widths))
+    drawn = cells((width / scale for width in widths), total)
+    assert sum(drawn) == min(total, round(sum(width / scale * total for width in widths)))
+    assert all(abs(n - width / scale * total) <= 1 for n, width in zip(drawn, widths, strict=True))
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred\x1b[0m retry \u202eabc"
+
+
+def test_stored_text_is_shown_never_obeyed(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    store.remember(HOSTILE, memory_id="<b>id", project="<i>p</i>", category="<u>c", tags=["<s>"])
+    recall = HybridRetriever(store).recall("retry <script>alert(3)</script>", now=NOW)
+    html = recall._repr_html_()
+    assert recall.ids == ("<b>id",)
+    tags = set(re.findall(r"<\s*/?\s*([a-zA-Z]+)", html))
+    assert tags == {"table", "tbody", "tr", "td", "div", "span", "b", "br", "code"}
+    assert html.count("<b>") == html.count("</b>") == 3  # the query, the rank and the score
+    for drawn in (html, repr(recall)):
+        assert "\x1b" not in drawn
+        assert "\u202e" not in drawn
+    assert visible("a\x1b[31m\x07b\u202e\n\tc") == "a\ufffd[31m\ufffdb\ufffd\n\tc"
+
+
+def test_html_needs_neither_style_sheets_nor_scripts(hashed: MemoryStore) -> None:
+    html = HybridRetriever(hashed).recall("webhook", now=NOW)._repr_html_()
+    for word in ("<style", "<svg", "<script", "class=", "http"):
+        assert word not in html
+
+
+def test_as_dict_is_plain_json(hashed: MemoryStore) -> None:
+    import json
+
+    recall = HybridRetriever(hashed).recall("webhook", now=NOW, tags=["webhooks"], created_after="2026-01-01T00:00:00Z")
+    text = json.dumps(recall.as_dict(), allow_nan=False)
+    back = json.loads(text)
+    assert back["filters"] == {"tags": ["webhooks"], "created_after": "2026-01-01T00:00:00.000Z"}
+    assert [hit["memory"]["memory_id"] for hit in back["hits"]] == list(recall.ids)
+    assert back["hits"][0]["score"] == recall[0].score
