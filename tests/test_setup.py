@@ -390,6 +390,32 @@ def test_a_cuda_build_is_refused_and_the_choices_are_told(
     assert calls == []
 
 
+@pytest.mark.parametrize("needs", [(), ("nvidia-cublas==13.1",)])
+def test_a_cpu_index_that_fails_is_followed_by_the_checked_way(
+    project: Path, monkeypatch: pytest.MonkeyPatch, needs: tuple[str, ...]
+) -> None:
+    calls: list[list[str]] = []
+
+    def fail_on_the_index(self: bootstrap.Pip, *arguments: str, only_index: str | None = None) -> str | None:
+        calls.append(list(arguments))
+        return "ERROR: no such index" if only_index else None
+
+    monkeypatch.setattr(bootstrap.Venv, "installed", lambda _, name: "26.3" if name == "pip" else None)
+    monkeypatch.setattr(bootstrap.Pip, "run", fail_on_the_index)
+    monkeypatch.setattr(bootstrap.Pip, "report", lambda *_: torch_report(*needs))
+    monkeypatch.setattr(
+        bootstrap, "plan_torch", lambda **_: bootstrap.TorchPlan("cpu-index", "https://example.org/cpu")
+    )
+    pip = bootstrap.Pip(bootstrap.Venv(project / ".venv"))
+    if needs:
+        with pytest.raises(bootstrap.SetupError, match="is a CUDA build"):
+            bootstrap.install_torch(pip, PYPROJECT, CONSTRAINTS, bootstrap.Steps())
+        assert len(calls) == 1
+    else:
+        bootstrap.install_torch(pip, PYPROJECT, CONSTRAINTS, bootstrap.Steps())
+        assert calls[1:] == [["--no-deps", next(line for line in CONSTRAINTS.split() if line.startswith("torch=="))]]
+
+
 def test_an_environment_of_an_unsupported_python_is_an_error(project: Path, calls: list[list[str]]) -> None:
     (project / ".venv" / "pyvenv.cfg").write_text("version_info = 3.9.2.final.0\n")
     with pytest.raises(bootstrap.SetupError, match=r"has Python 3\.9\.2; `make distclean`"):

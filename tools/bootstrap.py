@@ -266,7 +266,8 @@ class Pip:
         with self.venv.log.open("rb") as log:
             log.seek(start)
             lines = log.read().decode(errors="replace").splitlines()
-        return "\n".join(line for line in lines[-25:] if line.strip())
+        told = [line for line in lines if line.strip() and not line.startswith("WARNING: Retrying")]
+        return "\n".join(told[-25:])
 
     def need(self, *arguments: str, advice: str, only_index: str | None = None) -> None:
         """Install, or stop with the command that failed."""

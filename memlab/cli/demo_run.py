@@ -98,8 +98,8 @@ def run(path: Path | None, encoder: str | None, limit: int) -> None:
     """
     out, data = console(), sample()
     path = path or _demo_path(data, encoder)
-    _print_opening(out, data, path)
     with _open(path, data, encoder) as store:
+        _print_opening(out, data, path)
         reason = _build(out, store, data)
         if reason:
             out.print(plain(f"Keywords alone: {reason.splitlines()[0]}; `memlab doctor` says more.", "yellow"))
@@ -184,10 +184,11 @@ class _Bar:
 def _print_opening(out: Console, data: Sample, path: Path) -> None:
     out.print(plain("memlab: the memory of an AI assistant, seen step by step", "bold"))
     projects = {record.get("project") for record in data.records} - {None}
+    moment = f"{data.now.day} {data.now:%B %Y}"
     out.print(
         plain(
-            f"{len(data.records)} developer memories of {len(projects)} invented projects, up to {data.now.day} {data.now:%B %Y}. "
-            "Each recall asks three channels (keyword, vector, passage); the bar shows what each gave to a hit's score."
+            f"{len(data.records)} developer memories of {len(projects)} invented projects, up to {moment}. Each recall "
+            "asks three channels (keyword, vector, passage); the bar shows what each gave to a hit's score."
         )
     )
     out.print(plain(f"store: {path}", "dim"))
@@ -220,7 +221,7 @@ def _play(out: Console, retriever: HybridRetriever, data: Sample, number: int, s
 
 
 def _marks(judgments: Mapping[str, int]) -> dict[str, Text]:
-    words = {2: ("✓ the answer", "green"), 1: ("+ helps", "green"), 0: ("✗ looks right, is not", "red")}
+    words = {2: ("✓ the answer", "green"), 1: ("+ helps", "green"), 0: ("✗ not it", "red")}
     return {memory_id: Text(*words[grade]) for memory_id, grade in judgments.items() if grade in words}
 
 

@@ -125,7 +125,8 @@ def _store(session: Session) -> dict[str, Any]:
     try:
         if not path.exists():
             return facts
-        facts["file_mode"] = f"{stat.S_IMODE(path.stat().st_mode):04o}"
+        if path.is_file():
+            facts["file_mode"] = f"{stat.S_IMODE(path.stat().st_mode):04o}"
         with session.read() as store:
             figures = store.stats()
             with store.view() as view:

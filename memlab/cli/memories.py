@@ -43,7 +43,7 @@ def _values(memory: Memory) -> dict[str, Any]:
 def remember(session: Session, content: str, encoder: str | None, as_json: bool, **values: Any) -> None:
     """Store CONTENT as a memory; `-` reads it from stdin. Makes the store if it is not there."""
     if content == "-":
-        content = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        content = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").removesuffix("\n")
     with session.write(encoder, create=True) as store:
         given = {name: value for name, value in values.items() if value not in (None, ())}
         with waiting("remembering"):
@@ -132,7 +132,8 @@ def list_(session: Session, trash: bool, limit: int, as_json: bool, **options: A
         print_json([_values(memory) for memory in found])
         return
     if found:
-        console().print(memory_table(found, trash=trash))
+        out = console()
+        out.print(memory_table(found, width=out.width, trash=trash))
     elif limit:
         nothing = "the trash is empty" if trash else "the store is empty"
         say("no memory passes these filters" if filters else nothing)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memlab.cli.session import Session, command, filter_options, filters_from, json_option, waiting
+
+if TYPE_CHECKING:
+    from memlab.retrieval import HybridRetriever
 
 
 @command("recall", short_help="Find memories, and see what each channel gave.")
@@ -31,6 +35,8 @@ def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
         retriever = HybridRetriever(store, fusion=RRF(k=options["k"]))
         if options["keyword_only"]:
             retriever = retriever.only("keyword")
+        with waiting("loading the encoder"):
+            _load(retriever)
         with waiting("recalling"):
             answer = retriever.recall(
                 " ".join(query),
@@ -45,6 +51,16 @@ def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
             print_json(answer.as_dict())
         else:
             print_recall(console(), answer, explain=options["explain"])
+
+
+def _load(retriever: HybridRetriever) -> None:
+    """Load the model ahead, so that the time shown is that of the recall; the recall itself says what is missing."""
+    from memlab.errors import EncoderError
+
+    store = retriever.store
+    if store.encoder_stamp is not None and any(channel.needs_vector for channel in retriever.channels):
+        with contextlib.suppress(EncoderError):
+            store.encode_query("warm up")
 
 
 COMMANDS = (recall,)

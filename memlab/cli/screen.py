@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -60,27 +60,36 @@ def facts_table(rows: Iterable[tuple[str, object]]) -> Table:
     return table
 
 
-def memory_table(memories: Sequence[Memory], *, trash: bool = False) -> Table:
-    """Memories, one a line; ids stay whole."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=False, header_style="bold")
-    longest = max((cell_len(memory.memory_id) for memory in memories), default=2)
-    table.add_column("id", no_wrap=longest <= 30, overflow="fold", min_width=min(longest, 30))
-    table.add_column("trashed" if trash else "created", no_wrap=True, min_width=10)
-    table.add_column("project", no_wrap=True, overflow="ellipsis", max_width=16)
-    table.add_column("category", no_wrap=True, overflow="ellipsis", max_width=16)
-    table.add_column("imp", justify="right", no_wrap=True, min_width=3)
-    table.add_column("content", no_wrap=True, overflow="ellipsis", ratio=1)
-    for memory in memories:
-        moment = memory.trashed_at if trash and memory.trashed_at else memory.created_at
-        table.add_row(
-            plain(memory.memory_id),
-            f"{moment:%Y-%m-%d}",
-            plain(memory.project or ""),
-            plain(memory.category),
-            str(memory.importance),
-            plain(" ".join(memory.content[:400].split())),
+def memory_table(memories: Sequence[Memory], *, width: int, trash: bool = False) -> Table:
+    """Memories, one a line; ids stay whole, the content takes what room is left of ``width`` cells."""
+    ids = [visible(memory.memory_id) for memory in memories]
+    projects = [visible(memory.project or "") for memory in memories]
+    categories = [visible(memory.category) for memory in memories]
+    most = 16 if width >= 100 else 11
+    widths = [min(_longest(ids), 36), 10, min(_longest(projects), most), min(_longest(categories), most), 3]
+    widths[2:4] = [max(8, size) for size in widths[2:4]]
+    rest = max(12, width - sum(widths) - 2 * len(widths))  # two cells lie between columns
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    names = ("id", "trashed" if trash else "created", "project", "category", "imp", "content")
+    for name, size in zip(names, [*widths, rest], strict=True):
+        whole = name == "id"
+        table.add_column(
+            name, width=size, no_wrap=not whole, overflow="fold" if whole else "ellipsis", justify=_justify(name)
         )
+    for memory, *cells_before in zip(memories, ids, projects, categories, strict=True):
+        moment = memory.trashed_at if trash and memory.trashed_at else memory.created_at
+        memory_id, project, category = (Text(cell) for cell in cells_before)
+        content = plain(" ".join(memory.content[:400].split()))
+        table.add_row(memory_id, f"{moment:%Y-%m-%d}", project, category, str(memory.importance), content)
     return table
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max((cell_len(text) for text in texts), default=2)
+
+
+def _justify(name: str) -> Literal["left", "right"]:
+    return "right" if name == "imp" else "left"
 
 
 # -- a recall --------------------------------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ def _colour(out: Console, name: str) -> str:
 def _excerpt(hit: Hit, words: Sequence[str], width: int) -> Text:
     start, end = hit.passage or (0, len(hit.content))
     text = " ".join(visible(hit.content[start:end]).split())
-    room = max(40, _LINES_OF_EXCERPT * width - 8)
+    room = max(40, _LINES_OF_EXCERPT * width - 16)
     sample = text[:400]
     room = max(20, room * len(sample) // max(1, cell_len(sample)))  # CJK characters take two cells
     found = matches(text, words)

@@ -30,6 +30,9 @@ _MAGIC = b"SQLite format 3\x00"
 class _Connection(sqlite3.Connection):
     """A connection that can be held weakly, so that those of ended threads are closed and forgotten."""
 
+    thread = 0  # the one it belongs to
+    uses = 0  # transactions that are open on it now
+
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
@@ -66,7 +69,7 @@ class StoreFile:
         self._uri_suffix = "?mode=ro" if read_only else "?mode=rw"
         self._local = threading.local()
         self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())  # tells of connections that are no longer in use
         self._closed = False
         _check_header(self.path, read_only)
         _refuse_foreign(self.path)
@@ -121,7 +124,7 @@ class StoreFile:
             self._uri_suffix = "?mode=ro&immutable=1"
             return self.connection()
 
-    def connection(self) -> sqlite3.Connection:
+    def connection(self) -> _Connection:
         """The connection of the calling thread, opened on first use.
 
         Raises
@@ -130,7 +133,7 @@ class StoreFile:
             After :meth:`close`.
         """
         if self._closed:
-            raise StoreClosed(f"{self.path}: the store is closed; open it again with memlab.MemoryStore(path)")
+            self._raise_closed()
         # A connection must not cross a fork, so the process id is part of the key.
         held: tuple[int, _Connection] | None = getattr(self._local, "held", None)
         if held is not None and held[0] == os.getpid():
@@ -143,6 +146,7 @@ class StoreFile:
             check_same_thread=False,  # close() may be called from another thread
             factory=_Connection,
         )
+        connection.thread = threading.get_ident()
         connection.execute("PRAGMA foreign_keys = ON")
         if not self.read_only:
             # FULL: what was acknowledged is on the disk, a power cut included.
@@ -155,14 +159,44 @@ class StoreFile:
         return connection
 
     def close(self) -> None:
-        """Close the connections of all threads. Further use raises :class:`StoreClosed`; closing twice is fine."""
-        self._closed = True
+        """Close the connections of all threads. Further use raises :class:`StoreClosed`; closing twice is fine.
+
+        SQLite crashes if a connection is closed under a running statement: what other threads are doing at this moment
+        comes to its end first, or after the busy timeout closes its connection itself.
+        """
+        here = threading.get_ident()
         with self._lock:
-            connections = list(self._open)
-            self._open.clear()
-        for connection in connections:
+            self._closed = True
+            self._lock.wait_for(
+                lambda: all(not connection.uses or connection.thread == here for connection in self._open),
+                self.busy_timeout,
+            )
+            idle = [connection for connection in self._open if not connection.uses or connection.thread == here]
+            self._open = weakref.WeakSet(connection for connection in self._open if connection not in idle)
+        for connection in idle:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[_Connection]:
+        """The connection of the calling thread, safe from being closed by another."""
+        connection = self.connection()
+        with self._lock:
+            if self._closed:
+                self._raise_closed()
+            connection.uses += 1
+        try:
+            yield connection
+        finally:
+            with self._lock:
+                connection.uses -= 1
+                last = self._closed and not connection.uses
+                if last:
+                    connection.close()
+                self._lock.notify_all()
+
+    def _raise_closed(self) -> NoReturn:
+        raise StoreClosed(f"{self.path}: the store is closed; open it again with memlab.MemoryStore(path)")
 
     @property
     def closed(self) -> bool:
@@ -176,10 +210,11 @@ class StoreFile:
         was in use at that moment cannot be closed and is kept out of the way.
         """
         inherited = list(self._open)
-        self._lock, self._local, self._open = threading.Lock(), threading.local(), weakref.WeakSet()
+        self._lock = threading.Condition(threading.Lock())
+        self._local, self._open = threading.local(), weakref.WeakSet()
         for connection in inherited:
             try:
-                if connection.in_transaction:
+                if connection.uses or connection.in_transaction:
                     _INHERITED.append(connection)
                 else:
                     connection.close()
@@ -197,8 +232,7 @@ class StoreFile:
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: every statement inside sees the same commit. Takes no write lock."""
-        with _translated(self.path):
-            connection = self.connection()
+        with _translated(self.path), self._in_use() as connection:
             if connection.in_transaction:
                 yield connection
                 return
@@ -216,8 +250,7 @@ class StoreFile:
         """A write transaction: all of it is committed, or after any exception nothing."""
         if self.read_only:
             raise StoreReadOnly(f"{self.path}: the store was opened with read_only=True; open it without to write")
-        with _translated(self.path):
-            connection = self.connection()
+        with _translated(self.path), self._in_use() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

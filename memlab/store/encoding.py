@@ -152,9 +152,10 @@ class EncoderSlot:
         encoder = self.get()
         return _guarded(encoder, "encode_queries", texts), stamp(encoder)
 
-    def encode_contents(self, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:
-        """Document and passage vectors of contents, all passages in one go; raises :class:`EncoderError`."""
-        return encode_contents(self.get(), contents, policy)
+    def encode_contents(self, contents: Sequence[str], policy: PassagePolicy) -> tuple[list[Encoded], EncoderStamp]:
+        """Document and passage vectors of contents, and whose they are; raises :class:`EncoderError`."""
+        encoder = self.get()
+        return encode_contents(encoder, contents, policy), stamp(encoder)
 
 
 def encode_contents(encoder: Encoder, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:

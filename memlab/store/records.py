@@ -266,7 +266,10 @@ def check_ids(memory_ids: object) -> list[str]:
         return [memory_ids]
     if not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"memory_ids: expected an id or several, found {memory_ids!r}")
-    return list(dict.fromkeys(memory_ids))
+    try:
+        return list(dict.fromkeys(memory_ids))
+    except TypeError:
+        raise InvalidValue(f"memory_ids: expected an id or several, found {memory_ids!r}") from None
 
 
 def is_storable(value: object) -> bool:

@@ -443,8 +443,7 @@ class MemoryStore:
         plain = [i for i in todo if vectors[i] is None]
         if plain:
             try:
-                results = self._slot.encode_contents([drafts[i].content for i in plain], self._policy)
-                made_by = stamp(self._slot.get())
+                results, made_by = self._slot.encode_contents([drafts[i].content for i in plain], self._policy)
                 encoded.update(zip(plain, results, strict=True))
             except EncoderError as error:
                 note = str(error)
@@ -508,8 +507,7 @@ class MemoryStore:
                 if not rows:
                     return done
                 after = rows[-1][0]
-                encoded = self._slot.encode_contents([content for _, content in rows], self._policy)
-                made_by = stamp(self._slot.get())
+                encoded, made_by = self._slot.encode_contents([content for _, content in rows], self._policy)
                 with self._file.write() as connection:
                     encoder_id, note = self._encoder_for(connection, made_by, "")
                     if encoder_id is None:
@@ -571,8 +569,7 @@ class MemoryStore:
         if "content" in columns:
             # Without an encoder the new text is kept and waits for its vector; the old vector speaks of the old text.
             with contextlib.suppress(EncoderError):
-                encoded = self._slot.encode_contents([columns["content"]], self._policy)[0]
-                made_by = stamp(self._slot.get())
+                (encoded,), made_by = self._slot.encode_contents([columns["content"]], self._policy)
         with self._file.write() as connection:
             writing.require(connection, memory_id, live=True)
             writing.change_columns(connection, memory_id, {**columns, "updated_at": format_time(self._clock())})
