@@ -206,7 +206,7 @@ def _play(out: Console, retriever: HybridRetriever, data: Sample, number: int, s
     if query is None:
         return
     out.print()
-    out.print(Rule(f"{number} · {scene.title}", align="left", style="dim"))
+    out.print(Rule(Text(f"{number} · {scene.title}", "bold"), align="left", style="dim"))
     out.print(plain(scene.look_at, "italic"))
     for boost in scene.recency:
         if len(scene.recency) > 1:
@@ -237,7 +237,7 @@ def _print_figures(out: Console, retriever: HybridRetriever, data: Sample, *, ke
         return
     out.print()
     judged = sum(1 for query in data.queries if query.relevant)
-    out.print(Rule(f"All {judged} labelled queries, measured just now", align="left", style="dim"))
+    out.print(Rule(Text(f"All {judged} labelled queries, measured just now", "bold"), align="left", style="dim"))
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("", "recall@1", "recall@5"):
         table.add_column(name, justify="left" if not name else "right")
@@ -279,7 +279,7 @@ def _print_ending(out: Console, path: Path) -> None:
     if (Path(__file__).parents[2] / "Makefile").is_file():
         tries.append(("go on in a notebook", "make lab"))
     out.print()
-    out.print(Rule("What to try next", align="left", style="dim"))
+    out.print(Rule(Text("What to try next", "bold"), align="left", style="dim"))
     for what, line in tries:
         out.print(plain(f"# {what}", "dim"))
         out.print(plain(f"  {line}"), soft_wrap=True)

@@ -24,13 +24,20 @@ if TYPE_CHECKING:
 
 _PIPED_WIDTH = 100
 _LINES_OF_EXCERPT = 2
+_GAP = 2  # cells between two columns
+_LEAST_CONTENT = 16
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1; main() knows better
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on the present stdout or stderr; markup, emoji codes and highlighting are off."""
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(
+    return _Console(
         file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False, width=_PIPED_WIDTH if piped else None
     )
 
@@ -61,35 +68,40 @@ def facts_table(rows: Iterable[tuple[str, object]]) -> Table:
 
 
 def memory_table(memories: Sequence[Memory], *, width: int, trash: bool = False) -> Table:
-    """Memories, one a line; ids stay whole, the content takes what room is left of ``width`` cells."""
-    ids = [visible(memory.memory_id) for memory in memories]
-    projects = [visible(memory.project or "") for memory in memories]
-    categories = [visible(memory.category) for memory in memories]
-    most = 16 if width >= 100 else 11
-    widths = [min(_longest(ids), 36), 10, min(_longest(projects), most), min(_longest(categories), most), 3]
-    widths[2:4] = [max(8, size) for size in widths[2:4]]
-    rest = max(12, width - sum(widths) - 2 * len(widths))  # two cells lie between columns
+    """Memories, one a line: ids stay whole, the content takes the rest, and where that is little other columns go.
+
+    Parameters
+    ----------
+    width : int
+        Cells to fill.
+    trash : bool
+        Show when they were put into the trash.
+    """
+    when = "trashed" if trash else "created"
+    columns = {
+        "id": [visible(memory.memory_id) for memory in memories],
+        when: [f"{(memory.trashed_at if trash else None) or memory.created_at:%Y-%m-%d}" for memory in memories],
+        "project": [visible(memory.project or "") for memory in memories],
+        "category": [visible(memory.category) for memory in memories],
+        "imp": [str(memory.importance) for memory in memories],
+    }
+    most = {"id": max(8, width - 6), "project": 16 if width >= 100 else 11, "category": 16 if width >= 100 else 11}
+    widths = {name: min(max(map(cell_len, [name, *cells])), most.get(name, 10)) for name, cells in columns.items()}
+    for name in ("category", "project", "imp", when):
+        if width - sum(widths.values()) - _GAP * len(widths) < _LEAST_CONTENT:
+            del widths[name]
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    names = ("id", "trashed" if trash else "created", "project", "category", "imp", "content")
-    for name, size in zip(names, [*widths, rest], strict=True):
-        whole = name == "id"
+    for name, size in widths.items():
+        side: Literal["left", "right"] = "right" if name == "imp" else "left"
         table.add_column(
-            name, width=size, no_wrap=not whole, overflow="fold" if whole else "ellipsis", justify=_justify(name)
+            name, width=size, no_wrap=name != "id", overflow="fold" if name == "id" else "ellipsis", justify=side
         )
-    for memory, *cells_before in zip(memories, ids, projects, categories, strict=True):
-        moment = memory.trashed_at if trash and memory.trashed_at else memory.created_at
-        memory_id, project, category = (Text(cell) for cell in cells_before)
+    rest = max(4, width - sum(widths.values()) - _GAP * len(widths))
+    table.add_column("content", width=rest, no_wrap=True, overflow="ellipsis")
+    for number, memory in enumerate(memories):
         content = plain(" ".join(memory.content[:400].split()))
-        table.add_row(memory_id, f"{moment:%Y-%m-%d}", project, category, str(memory.importance), content)
+        table.add_row(*(Text(columns[name][number]) for name in widths), content)
     return table
-
-
-def _longest(texts: Iterable[str]) -> int:
-    return max((cell_len(text) for text in texts), default=2)
-
-
-def _justify(name: str) -> Literal["left", "right"]:
-    return "right" if name == "imp" else "left"
 
 
 # -- a recall --------------------------------------------------------------------------------------------------------
