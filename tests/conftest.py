@@ -12,6 +12,8 @@ import pytest
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
 
+ENCODER = HashingEncoder(64)
+
 
 class FixedClock:
     """A clock that moves only when it is told to."""
@@ -38,9 +40,11 @@ def make_store(tmp_path: Path, clock: FixedClock) -> Iterator[Callable[..., Memo
     """Open ``tmp_path / name``, by default with HashingEncoder(64) and the fixed clock; closed at the end."""
     opened: list[MemoryStore] = []
 
-    def make(name: str = "memory.db", encoder: Any = HashingEncoder(64), **options: Any) -> MemoryStore:
+    def make(name: str = "memory.db", encoder: Any = ENCODER, **options: Any) -> MemoryStore:
         store = MemoryStore(tmp_path / name, encoder, **{"clock": clock, **options})
         opened.append(store)
+        # Nobody cuts the power in the middle of a test, and waiting for the disk is most of the time it takes.
+        store._file.connection().execute("PRAGMA synchronous = OFF")
         return store
 
     yield make

@@ -13,10 +13,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memlab.cli.highlight import matches, window
 from memlab.interchange.json_text import json_text
-from memlab.retrieval.render import cells, channels_shown, facts, headline, look, share_words, shares, visible
-from memlab.retrieval.terms import terms
+from memlab.retrieval.render import (
+    cells,
+    channels_shown,
+    excerpt,
+    facts,
+    headline,
+    look,
+    share_words,
+    shares,
+    visible,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from memlab.retrieval import Hit, Recall
@@ -132,7 +141,7 @@ def print_recall(
     for name in channels_shown(recall):
         legend.append("   " if legend else "").append_text(_block(out, name, 2)).append(f" {name}")
     out.print(legend)
-    words = terms(recall.query).used
+    words = words_of(recall)
     top = max(hit.score for hit in recall.hits) or 1.0
     for hit in recall.hits:
         out.print()
@@ -170,20 +179,14 @@ def _colour(out: Console, name: str) -> str:
 
 
 def _excerpt(hit: Hit, words: Sequence[str], width: int) -> Text:
-    start, end = hit.passage or (0, len(hit.content))
-    text = " ".join(visible(hit.content[start:end]).split())
     room = max(40, _LINES_OF_EXCERPT * width - 16)
-    sample = text[:400]
+    sample = hit.content[:400]
     room = max(20, room * len(sample) // max(1, cell_len(sample)))  # CJK characters take two cells
-    found = matches(text, words)
-    first, last = window(text, found, room)
-    result = Text(text)
-    for a, b in found:
-        result.stylize("bold underline", a, b)
-    cut = result[first:last]
-    cut.rstrip()
-    goes_on = last < len(text) or end < len(hit.content)
-    return Text.assemble("… " if start or first else "", cut, " …" if goes_on else "")
+    part = excerpt(hit, room, words)
+    text = Text(part.text)
+    for start, end in part.marked:
+        text.stylize("bold underline", start, end)
+    return Text.assemble("… " if part.before else "", text, " …" if part.after else "")
 
 
 def _numbers(out: Console, hit: Hit) -> Text:

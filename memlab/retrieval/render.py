@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memlab.retrieval.highlight import matches, window
+from memlab.retrieval.terms import terms
 from memlab.store.records import shorten
 
 if TYPE_CHECKING:
@@ -110,11 +112,42 @@ def facts(hit: Hit) -> list[str]:
     return [visible(item) for item in known if item]
 
 
-def excerpt(hit: Hit, width: int) -> str:
-    """The beginning of the content, or of the passage that matched where that lies further in."""
-    start = hit.passage[0] if hit.passage else 0
-    text = visible(hit.content[start : start + 2 * width])
-    return ("… " if start else "") + shorten(text, width)
+@dataclass(frozen=True)
+class Excerpt:
+    """A stretch of a hit's content on one line.
+
+    Attributes
+    ----------
+    text : str
+    marked : tuple of (int, int)
+        Where the query's words are in ``text``.
+    before, after : bool
+        Whether the content goes on at either side.
+    """
+
+    text: str
+    marked: tuple[tuple[int, int], ...]
+    before: bool
+    after: bool
+
+
+_LOOKED_AT = 50_000  # characters; the excerpt of a pasted book is taken from its beginning
+
+
+def excerpt(hit: Hit, length: int, words: Iterable[str] = ()) -> Excerpt:
+    """The stretch that shows most of ``words``, out of the passage that matched if there is one."""
+    start, end = hit.passage or (0, len(hit.content))
+    text = " ".join(visible(hit.content[start : min(end, start + _LOOKED_AT)]).split())
+    found = matches(text, words)
+    first, last = window(text, found, length)
+    shown = text[first:last].rstrip()
+    marked = tuple((a - first, b - first) for a, b in found if first <= a and b <= first + len(shown))
+    return Excerpt(shown, marked, bool(start or first), last < len(text) or end < len(hit.content))
+
+
+def words_of(recall: Recall) -> tuple[str, ...]:
+    """The query's terms, to mark in excerpts."""
+    return terms(recall.query).used
 
 
 def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
@@ -126,12 +159,14 @@ def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
         return "\n".join([*lines, "no hits"])
     lines.append("   ".join(f"{look(name).char} {name}" for name in channels_shown(recall)))
     top = max(hit.score for hit in recall.hits) or 1.0
+    words = words_of(recall)
     for hit in recall.hits:
         parts = shares(hit)
         drawn = cells((value / top for _, value in parts), bar)
         picture = "".join(look(name).char * n for (name, _), n in zip(parts, drawn, strict=True)).ljust(bar)
         lines.append(f"{hit.rank:>2}  {hit.score:.4f}  {picture}  {hit.memory_id}  {' · '.join(facts(hit))}")
-        lines.append(f"    {excerpt(hit, width - 4)}")
+        part = excerpt(hit, width - 8, words)
+        lines.append(f"    {'… ' if part.before else ''}{part.text}{' …' if part.after else ''}")
         lines.append(f"    {'  '.join(share_words(hit))}")
     return "\n".join(lines)
 
@@ -171,11 +206,12 @@ def as_html(recall: Recall) -> str:
         body = f'<tr><td colspan="3" style="{_CELL}">no hits</td></tr>'
     else:
         top = max(hit.score for hit in recall.hits) or 1.0
-        body = "".join(_row(hit, top) for hit in recall.hits)
+        words = words_of(recall)
+        body = "".join(_row(hit, top, words) for hit in recall.hits)
     return f'<table style="{_CARD}"><tbody>{head}{body}</tbody></table>'
 
 
-def _row(hit: Hit, top: float) -> str:
+def _row(hit: Hit, top: float, words: tuple[str, ...]) -> str:
     segments = "".join(
         f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;'
         f'width:{100 * max(0.0, value) / top:.2f}%;background:{look(name).colour}"></div>'
@@ -187,6 +223,16 @@ def _row(hit: Hit, top: float) -> str:
         f'<tr><td style="{_CELL};text-align:right"><b>{hit.rank}</b></td>'
         f'<td style="{_CELL};width:17em"><div style="width:15em;height:1.1em;background:#f0f0f0">{segments}</div>'
         f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
-        f'<td style="{_CELL}"><div style="white-space:pre-wrap">{html.escape(excerpt(hit, 420))}</div>'
+        f'<td style="{_CELL}"><div>{_marked(excerpt(hit, 420, words))}</div>'
         f'<div style="{_SMALL}"><code>{html.escape(hit.memory_id)}</code> · {about}</div></td></tr>'
     )
+
+
+def _marked(part: Excerpt) -> str:
+    """An excerpt as HTML, the query's words bold."""
+    pieces, at = ["… " if part.before else ""], 0
+    for start, end in part.marked:
+        if start >= at:  # terms may overlap, as foo and foo.bar do
+            pieces += [html.escape(part.text[at:start]), f"<b>{html.escape(part.text[start:end])}</b>"]
+            at = end
+    return "".join([*pieces, html.escape(part.text[at:]), " …" if part.after else ""])

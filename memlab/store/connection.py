@@ -77,6 +77,9 @@ class StoreFile:
             _create_private(self.path)
         try:
             self._prepare()
+        except UnicodeDecodeError as error:  # names in the schema, or what SQLite says about it
+            self.close()
+            raise StoreDamaged(f"{self.path}: the schema is not readable ({error}); restore a backup") from error
         except BaseException:
             self.close()
             raise
@@ -275,7 +278,8 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str) or not text or text == ":memory:" or "\x00" in text:
         raise InvalidValue(
-            f"path: expected the path of a file, found {text!r}; for a store that goes away, use one in a temporary folder"
+            f"path: expected the path of a file, found {text!r}; "
+            "for a store that goes away, use one in a temporary folder"
         )
     try:
         resolved = Path(text).expanduser().absolute()
@@ -311,7 +315,9 @@ def _check_header(path: Path, read_only: bool) -> None:
     if head and head != _MAGIC:
         raise NotAStore(f"{path}: expected a memlab store, found a file that is not SQLite; it was not touched")
     if not read_only and not os.access(path, os.W_OK):
-        raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True, or change its permissions")
+        raise StoreReadOnly(
+            f"{path}: the file cannot be written; open it with read_only=True, or change its permissions"
+        )
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int, set[str]]:
@@ -327,8 +333,8 @@ def _refuse(path: Path, application: int, version: int, tables: set[str]) -> Non
     if application == schema.APPLICATION_ID:
         if version > schema.SCHEMA_VERSION:
             raise StoreTooNew(
-                f"{path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found version {version}; "
-                "upgrade memlab (pip install -U memlab). The file was not touched"
+                f"{path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found "
+                f"version {version}; upgrade memlab (pip install -U memlab). The file was not touched"
             )
     elif tables or application or version:
         hint = (
@@ -353,7 +359,7 @@ def _refuse_foreign(path: Path) -> None:
         mode = "?mode=ro" if has_log else "?mode=ro&immutable=1"
         with contextlib.closing(sqlite3.connect(path.as_uri() + mode, uri=True)) as connection:
             identity = _identity(connection)
-    except (OSError, sqlite3.Error):
+    except (OSError, sqlite3.Error, UnicodeDecodeError):
         return
     _refuse(path, *identity)
 
@@ -382,12 +388,15 @@ def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
     """Turn an error of SQLite into one of memlab's that says what to do."""
     code = getattr(error, "sqlite_errorcode", None)
     kind = None if code is None else code & 0xFF
-    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    undecodable = code is None and "Could not decode" in str(error)
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or undecodable:
         raise StoreDamaged(
             f"{path}: SQLite finds the file damaged ({error}); keep a copy of it and restore a backup"
         ) from error
     if kind == sqlite3.SQLITE_FULL:
-        raise StoreFull(f"{path}: the disk is full; nothing of this write was kept. Free some space and try again") from error
+        raise StoreFull(
+            f"{path}: the disk is full; nothing of this write was kept. Free some space and try again"
+        ) from error
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise StoreLocked(
             f"{path}: another writer held the store for longer than the busy timeout; try again, "
@@ -396,9 +405,11 @@ def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
     if kind == sqlite3.SQLITE_READONLY:
         raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True") from error
     if kind == sqlite3.SQLITE_CANTOPEN:
-        raise StoreError(f"{path}: cannot be opened ({error}); check that its folder exists and can be written") from error
+        raise StoreError(
+            f"{path}: cannot be opened ({error}); check that its folder exists and can be written"
+        ) from error
     if kind == sqlite3.SQLITE_IOERR:
         raise StoreError(f"{path}: reading or writing failed ({error}); nothing of this write was kept") from error
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         raise StoreClosed(f"{path}: the store is closed; open it again with memlab.MemoryStore(path)") from error
-    raise error
+    raise StoreError(f"{path}: SQLite: {error}") from error

@@ -129,12 +129,13 @@ class EncoderSlot:
         """On opening: refuse an encoder that was named and is not the store's. Nothing is loaded for ``AUTO``."""
         if self.recorded is None or self.choice is None or isinstance(self.choice, _Auto):
             return
-        if (self.choice.name, self.choice.dimension) != (self.recorded.name, self.recorded.dimension):
-            raise mismatch(self.recorded, stamp(self.choice))
         try:
             self._matching(stamp(self.choice))
         except EncoderUnavailable:
-            pass  # no weights to compare; keyword recall works without them
+            # No weights to compare, so the name decides; keyword recall works without them.
+            if (self.choice.name, self.choice.dimension) != (self.recorded.name, self.recorded.dimension):
+                unread = EncoderStamp(self.choice.name, "", self.choice.dimension, self.choice.token_limit)
+                raise mismatch(self.recorded, unread) from None
 
     def follow(self, recorded: EncoderStamp | None) -> None:
         """Take over what the store records now (another process may have re-embedded it)."""
@@ -219,9 +220,9 @@ def mismatch(recorded: EncoderStamp, found: EncoderStamp) -> EncoderMismatch:
         else f"{found.name} with other weights ({found.fingerprint[:19]}… instead of {recorded.fingerprint[:19]}…)"
     )
     return EncoderMismatch(
-        f"the store's vectors were made by {recorded.name} ({recorded.dimension} dimensions), the encoder at hand is {what}; "
-        "vectors of two models cannot be compared. Open the store without naming an encoder, or move it over with "
-        f"`memlab reembed --encoder {found.name}` (in Python: MemoryStore(path).reembed(encoder))"
+        f"the store's vectors were made by {recorded.name} ({recorded.dimension} dimensions), the encoder at hand "
+        f"is {what}; vectors of two models cannot be compared. Open the store without naming an encoder, or move it over "
+        f"with `memlab reembed --encoder {found.name}` (in Python: MemoryStore(path).reembed(encoder))"
     )
 
 
@@ -238,7 +239,7 @@ def recorded_encoder(connection: sqlite3.Connection) -> tuple[int | None, Encode
 
 
 def record_encoder(connection: sqlite3.Connection, wanted: EncoderStamp) -> int:
-    """The id of ``wanted`` among the encoders of the store, added if it is new there; else its name and limit are set."""
+    """The id of ``wanted`` among the encoders of the store, added if it is new, else given its name and limit."""
     key = (wanted.fingerprint, wanted.dimension, wanted.document_prefix)
     find = "SELECT id FROM encoders WHERE fingerprint = ? AND dimension = ? AND document_prefix = ?"
     row = connection.execute(find, key).fetchone()

@@ -111,7 +111,8 @@ class Block:
     def exact(self, query: FloatMatrix, rows: IntArray) -> FloatArray:
         """Cosines in float64, the same to the last bit for equal vectors wherever they lie."""
         gathered = self.matrix[rows].astype(np.float64) * query.astype(np.float64)
-        return gathered.sum(axis=1)
+        total: FloatArray = gathered.sum(axis=1)
+        return total
 
 
 def _member(values: IntArray, ascending: IntArray) -> BoolArray:
@@ -194,13 +195,13 @@ def nearest(
 
 _DOCUMENTS = """
 SELECT n.number, m.vector FROM memories m JOIN memory_numbers n ON n.id = m.id
-WHERE m.trashed_at IS NULL AND m.encoder_id = ?1 AND length(m.vector) = ?2"""
+WHERE m.trashed_at IS NULL AND m.encoder_id = :encoder AND length(m.vector) = :bytes"""
 _PASSAGES = """
 SELECT n.number, p.position, p.vector FROM memory_passages p
 JOIN memories m ON m.id = p.memory_id JOIN memory_numbers n ON n.id = m.id
-WHERE m.trashed_at IS NULL AND m.vector IS NOT NULL AND p.encoder_id = ?1 AND m.encoder_id = ?1
-    AND length(p.vector) = ?2"""
-_CHANGED = " AND n.number IN (SELECT value FROM json_each(?3))"
+WHERE m.trashed_at IS NULL AND m.vector IS NOT NULL AND p.encoder_id = :encoder AND m.encoder_id = :encoder
+    AND length(p.vector) = :bytes"""
+_CHANGED = " AND n.number IN (SELECT value FROM json_each(:numbers))"
 
 
 class VectorIndex:
@@ -250,7 +251,7 @@ class VectorIndex:
 
     @staticmethod
     def _load(connection: sqlite3.Connection, encoder_id: int | None, change: int, dimension: int) -> Snapshot:
-        wanted = (encoder_id, 4 * dimension)
+        wanted = {"encoder": encoder_id, "bytes": 4 * dimension}
         documents = _read(connection.execute(_DOCUMENTS, wanted), dimension, labelled=False)
         passages = _read(connection.execute(_PASSAGES, wanted), dimension, labelled=True)
         return Snapshot(change, encoder_id, Block.build(*documents), Block.build(*passages))
@@ -269,7 +270,7 @@ class VectorIndex:
         ]
         if len(changed) > 1000 + _REBUILD_SHARE * len(old.documents.owners):
             return None
-        wanted = (old.encoder_id, 4 * dimension, f"[{','.join(map(str, changed))}]")
+        wanted = {"encoder": old.encoder_id, "bytes": 4 * dimension, "numbers": f"[{','.join(map(str, changed))}]"}
         numbers = np.array(changed, dtype=np.int64)
         documents = _read(connection.execute(_DOCUMENTS + _CHANGED, wanted), dimension, labelled=False)
         passages = _read(connection.execute(_PASSAGES + _CHANGED, wanted), dimension, labelled=True)

@@ -298,9 +298,7 @@ def reembed(file: StoreFile, encoder: Encoder, policy: PassagePolicy, *, batch_s
                 encoded = encode_contents(encoder, [content for _, content in rows], policy)
                 with file.write() as connection:
                     _still(connection, goal)
-                    writing.stage(
-                        connection, [(row[0], row[1], made) for row, made in zip(rows, encoded, strict=True)]
-                    )
+                    writing.stage(connection, [(row[0], row[1], made) for row, made in zip(rows, encoded, strict=True)])
                 shown.advance(len(rows))
                 continue
             with file.write() as connection:
@@ -319,7 +317,8 @@ def _take_over(connection: sqlite3.Connection, wanted: EncoderStamp, policy: Pas
     encoder_id = record_encoder(connection, wanted)
     connection.execute("DELETE FROM memory_passages")
     changed = connection.execute(
-        "UPDATE memories SET encoder_id = ?, vector = (SELECT vector FROM staged_vectors WHERE memory_id = memories.id)",
+        "UPDATE memories SET encoder_id = ?, "
+        "vector = (SELECT vector FROM staged_vectors WHERE memory_id = memories.id)",
         (encoder_id,),
     ).rowcount
     connection.execute(

@@ -79,7 +79,8 @@ class ReadView:
         # The first weight belongs to the column `id`, which is not indexed.
         numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in SEARCH_COLUMNS)
         score = f"bm25(memory_search, 0.0, {numbers})"
-        where, values = "memory_search MATCH ?", [match]  # type: tuple[str, list[Any]]
+        where = "memory_search MATCH ?"
+        values: list[Any] = [match]
         if only is not None:
             where, values = where + " AND rowid = ?", [*values, only]
         if self.filters:

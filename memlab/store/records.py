@@ -85,7 +85,9 @@ class Memory:
     @classmethod
     def from_row(cls, row: tuple[Any, ...]) -> Memory:
         """Build one from a row of ``SELECT_COLUMNS, m.vector IS NULL``."""
-        (memory_id, content, category, project, tags, importance, created, accessed, count, sub, source, files) = row[:12]
+        (memory_id, content, category, project, tags, importance, created, accessed, count, sub, source, files) = row[
+            :12
+        ]
         checksums, trashed, updated, pending = row[12:16]
         return cls(
             memory_id=memory_id,

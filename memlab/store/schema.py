@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1  # PRAGMA user_version: the number of migrations
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
-# 30 February and 24:00 over to the next day. It also reads 'now', Julian day numbers and years before 1: none is wanted.
+# 30 February and 24:00 over to the next day. It would read 'now', Julian days and years before 1 too: none is wanted.
 _UTC = "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, '+0 seconds')"
 _CANONICAL = f"CASE WHEN {{0}} GLOB '[0-9][0-9][0-9][0-9]-*' AND {_UTC} >= '0001' THEN {_UTC} END"
 _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
@@ -53,7 +53,8 @@ CREATE TABLE memories (
     subcategory TEXT,
     source TEXT,
     related_files TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(related_files) AND json_type(related_files) = 'array'),
-    file_checksums TEXT NOT NULL DEFAULT '{{}}' CHECK (json_valid(file_checksums) AND json_type(file_checksums) = 'object'),
+    file_checksums TEXT NOT NULL DEFAULT '{{}}'
+        CHECK (json_valid(file_checksums) AND json_type(file_checksums) = 'object'),
     trashed_at TEXT,
     updated_at TEXT,
     encoder_id INTEGER REFERENCES encoders (id),
@@ -124,7 +125,8 @@ def _search_row(row: str) -> str:
     """SQL that adds the FTS row of the trigger's ``NEW`` or of a table alias, if the memory is live."""
     return f"""
     INSERT INTO memory_search (rowid, id, content, category, project, tags, files)
-    SELECT (SELECT number FROM memory_numbers WHERE id = {row}.id), {row}.id, {row}.content, {row}.category, {row}.project,
+    SELECT (SELECT number FROM memory_numbers WHERE id = {row}.id),
+        {row}.id, {row}.content, {row}.category, {row}.project,
         (SELECT group_concat(value, ' ') FROM json_each({row}.tags)),
         (SELECT group_concat(value, ' ') FROM json_each({row}.related_files))"""
 
@@ -145,7 +147,7 @@ _ALL_DEPENDENT = (*_VECTORS, "memory_revisions", "idempotency_keys")
 _TIMES = ("created_at", "accessed_at", "trashed_at", "updated_at")
 _TIMES_CHANGED = " OR ".join(f"NEW.{c} IS NOT {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)
 _NORMALISE = f"""
-    SELECT RAISE(ABORT, 'created_at, accessed_at, trashed_at and updated_at must be ISO 8601 times (UTC if without a zone)')
+    SELECT RAISE(ABORT, 'created_at, accessed_at, trashed_at and updated_at must be ISO 8601 times')
     WHERE {" OR ".join(f"(NEW.{c} IS NOT NULL AND {_CANONICAL.format(f'NEW.{c}')} IS NULL)" for c in _TIMES)};
     UPDATE memories SET {", ".join(f"{c} = {_CANONICAL.format(f'NEW.{c}')}" for c in _TIMES)}
     WHERE id = NEW.id AND ({_TIMES_CHANGED});"""
@@ -210,7 +212,8 @@ CREATE TRIGGER memories_renamed AFTER UPDATE OF id ON memories WHEN NEW.id IS NO
 END;
 CREATE TRIGGER memories_search_updated
 AFTER UPDATE OF content, category, project, tags, related_files, trashed_at ON memories
-WHEN NEW.id IS OLD.id AND ({_any_changed("content", "category", "project", "tags", "related_files", "trashed_at")}) BEGIN
+WHEN NEW.id IS OLD.id
+    AND ({_any_changed("content", "category", "project", "tags", "related_files", "trashed_at")}) BEGIN
     DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
     {_search_row("NEW")}
     WHERE NEW.trashed_at IS NULL;
@@ -236,6 +239,7 @@ CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes BEGIN
     DELETE FROM memory_changes WHERE change <= NEW.change - {CHANGES_KEPT};
 END;
 """
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""

@@ -32,7 +32,7 @@ from memlab.store.encoding import (
     vector_bytes,
 )
 from memlab.store.filters import Filters
-from memlab.store.index import Snapshot, VectorIndex
+from memlab.store.index import VectorIndex
 from memlab.store.records import (
     Draft,
     Memory,
@@ -424,7 +424,9 @@ class MemoryStore:
             values.setdefault(name, None)
         return draft(**values, key=key, created_at=self._clock() if created_at is None else created_at)
 
-    def _store_batch(self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None) -> _Outcome:
+    def _store_batch(
+        self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None
+    ) -> _Outcome:
         """Encode what is new, then write it in one transaction."""
         with self._file.read() as connection:
             self._sync(connection)
@@ -628,7 +630,8 @@ class MemoryStore:
         bound = None if trashed_before is None else format_time(parse_time(trashed_before, "trashed_before"))
         with self._file.write() as connection:
             if memory_ids is None:
-                condition, values = "trashed_at IS NOT NULL", []  # type: tuple[str, list[Any]]
+                condition = "trashed_at IS NOT NULL"
+                values: list[Any] = []
                 if bound is not None:
                     condition, values = "trashed_at < ?", [bound]
                 return connection.execute(f"DELETE FROM memories WHERE {condition}", values).rowcount
@@ -640,7 +643,8 @@ class MemoryStore:
                     raise InvalidValue(f"purge: memory {memory_id} is not in the trash; forget({memory_id!r}) it first")
             return sum(
                 connection.execute(
-                    "DELETE FROM memories WHERE id = ? AND (?2 IS NULL OR trashed_at < ?2)", (memory_id, bound)
+                    "DELETE FROM memories WHERE id = :id AND (:bound IS NULL OR trashed_at < :bound)",
+                    {"id": memory_id, "bound": bound},
                 ).rowcount
                 for memory_id in ids
             )

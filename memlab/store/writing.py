@@ -42,8 +42,8 @@ def already_there(connection: sqlite3.Connection, new: Draft) -> str | None:
         if row is not None:
             if row[1] != content_hash(new.content):
                 raise IdempotencyError(
-                    f"the idempotency key {new.key!r} stands for memory {row[0]}, which was stored with other content than "
-                    f"{shorten(new.content, 60)!r}; use a new key, or update({row[0]!r}, ...)"
+                    f"the idempotency key {new.key!r} stands for memory {row[0]}, which was stored with other "
+                    f"content than {shorten(new.content, 60)!r}; use a new key, or update({row[0]!r}, ...)"
                 )
             return str(row[0])
     row = connection.execute("SELECT content FROM memories WHERE id = ?", (new.memory_id,)).fetchone()
@@ -60,9 +60,9 @@ def already_there(connection: sqlite3.Connection, new: Draft) -> str | None:
 def exact_duplicates(connection: sqlite3.Connection, content: str, besides: str) -> tuple[str, ...]:
     """Ids of the live memories whose content is ``content`` to the letter, without ``besides``."""
     rows = connection.execute(
-        "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(?1, 1, 48) AND length(content) = length(?1) "
-        "AND content = ?1 AND trashed_at IS NULL AND id <> ?2 ORDER BY id",
-        (content, besides),
+        "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(:text, 1, 48) "
+        "AND length(content) = length(:text) AND content = :text AND trashed_at IS NULL AND id <> :besides ORDER BY id",
+        {"text": content, "besides": besides},
     )
     return tuple(row[0] for row in rows)
 
@@ -91,9 +91,7 @@ def _vector(encoded: Encoded | None, encoder_id: int | None) -> tuple[bytes | No
     return (None, None) if encoded is None else (encoded.vector, encoder_id)
 
 
-def _insert_passages(
-    connection: sqlite3.Connection, of: Iterable[tuple[str, Encoded]], encoder_id: int | None
-) -> None:
+def _insert_passages(connection: sqlite3.Connection, of: Iterable[tuple[str, Encoded]], encoder_id: int | None) -> None:
     connection.executemany(
         _INSERT_PASSAGE.format(table="memory_passages", more=", encoder_id", marks=", ?"),
         (
@@ -104,9 +102,7 @@ def _insert_passages(
     )
 
 
-def set_vectors(
-    connection: sqlite3.Connection, of: Iterable[tuple[str, str, Encoded]], encoder_id: int
-) -> int:
+def set_vectors(connection: sqlite3.Connection, of: Iterable[tuple[str, str, Encoded]], encoder_id: int) -> int:
     """Give vectors to memories, of which each still has the content that was encoded; returns how many had.
 
     Parameters
@@ -153,6 +149,8 @@ def require(connection: sqlite3.Connection, memory_id: str, *, live: bool = Fals
     if is_storable(memory_id):
         row = connection.execute("SELECT trashed_at FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
-        raise UnknownMemory(f"no memory has the id {memory_id!r}; `memories()` lists them, ids look like 'm-4k2h9x0abc'")
+        raise UnknownMemory(
+            f"no memory has the id {memory_id!r}; `memories()` lists them, ids look like 'm-4k2h9x0abc'"
+        )
     if live and row[0] is not None:
         raise UnknownMemory(f"memory {memory_id} is in the trash since {row[0]}; restore({memory_id!r}) brings it back")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab import HybridRetriever, MemoryStore
-from memlab.retrieval.render import LOOKS, cells, shares, visible
+from memlab.retrieval.render import LOOKS, cells, excerpt, shares, visible, words_of
 
 NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 
@@ -54,7 +54,8 @@ def test_stored_text_is_shown_never_obeyed(make_store: Callable[..., MemoryStore
     assert recall.ids == ("<b>id",)
     tags = set(re.findall(r"<\s*/?\s*([a-zA-Z]+)", html))
     assert tags == {"table", "tbody", "tr", "td", "div", "span", "b", "br", "code"}
-    assert html.count("<b>") == html.count("</b>") == 3  # the query, the rank and the score
+    # the query, the rank, the score, and the query's words: script twice, alert twice, retry
+    assert html.count("<b>") == html.count("</b>") == 3 + 5
     for drawn in (html, repr(recall)):
         assert "\x1b" not in drawn
         assert "\u202e" not in drawn
@@ -76,3 +77,27 @@ def test_as_dict_is_plain_json(hashed: MemoryStore) -> None:
     assert back["filters"] == {"tags": ["webhooks"], "created_after": "2026-01-01T00:00:00.000Z"}
     assert [hit["memory"]["memory_id"] for hit in back["hits"]] == list(recall.ids)
     assert back["hits"][0]["score"] == recall[0].score
+
+
+def test_the_excerpt_shows_where_the_words_are(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(encoder=None)
+    store.remember("Nothing to see here. " * 60 + "The CACHÉ keeps foo.bar for an hour. " + "And so on it goes. " * 60)
+    recall = HybridRetriever(store).recall("foo.bar cache", now=NOW)
+    part = excerpt(recall[0], 120, words_of(recall))
+    assert part.before
+    assert part.after
+    assert len(part.text) <= 120
+    assert {part.text[a:b] for a, b in part.marked} == {"CACHÉ", "foo.bar"}
+    html = recall._repr_html_()
+    assert "<b>CACHÉ</b>" in html
+    assert "<b>foo.bar</b>" in html
+    assert "CACHÉ keeps foo.bar" in repr(recall)
+
+
+def test_an_excerpt_of_a_passage_stays_within_it(hashed: MemoryStore) -> None:
+    recall = HybridRetriever(hashed).recall("webhook retries", now=NOW, limit=50)
+    inside = [hit for hit in recall if hit.passage]
+    assert inside
+    for hit in inside:
+        start, end = hit.passage or (0, 0)
+        assert excerpt(hit, 60).text[:20] in " ".join(hit.content[start:end].split())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pytest
-from store_helpers import dump
 
 from memlab.errors import ContentError, EncoderError, InvalidValue, MemlabError, UnknownMemory
 from memlab.store import MemoryStore
+from tests.store.helpers import dump
 
 CONTENT = ["", " ", "\n\t\u3000", None, 5, b"bytes", ["x"], "half \ud83d of a pair", "\udc00"]
-FIELDS = {
+FIELDS: dict[str, list[Any]] = {
     "importance": [0, 11, -1, 5.5, 5.0, True, False, "5", float("nan"), np.float32(5), [5]],
     "tags": [[1], ["ok", None], 5, {"a": 1}, [""], [" "], ["\ud800"], ["a\x00b"], b"ab", [["a"]]],
     "related_files": [[1], 5, {"a": 1}, [""]],

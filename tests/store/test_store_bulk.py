@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_helpers import OddEncoder, assert_sound, dump, vectors_in_memory
 
 from memlab.errors import ContentError, DuplicateIdError, IdempotencyError, InvalidValue
+from tests.store.helpers import OddEncoder, assert_sound, dump, vectors_in_memory
 
 
 def texts(count: int, word: str = "memory") -> list[str]:

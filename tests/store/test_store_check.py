@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_helpers import dump, raw_connection
 
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
+from tests.store.helpers import dump, raw_connection
 
 LONG = "one two three four. five six seven eight. nine ten eleven twelve. thirteen"
-N = "(SELECT number FROM memory_numbers WHERE id = 'm-a')"
+WHERE = "WHERE rowid = (SELECT number FROM memory_numbers WHERE id = 'm-a')"
 
 
 @pytest.fixture
@@ -37,20 +37,21 @@ def test_a_sound_store(sound, make_store):
 
 OTHER = "INSERT INTO encoders VALUES (99, 'other', 'sha256:1', 64, 256, '')"
 DAMAGE = {
-    "row missing in the search index": ([f"DELETE FROM memory_search WHERE rowid = {N}"], "missing.*m-a"),
+    "row missing in the search index": ([f"DELETE FROM memory_search {WHERE}"], "missing.*m-a"),
     "row too many in the search index": (
         ["INSERT INTO memory_search (rowid, id, content) VALUES (999, 'm-x', 'extra')"],
         "belong to no live memory.*m-x",
     ),
     "trashed memory in the search index": (
-        ["INSERT INTO memory_search (rowid, id, content) SELECT number, id, 'x' FROM memory_numbers WHERE id = 'm-trash'"],
+        ["INSERT INTO memory_search (rowid, id, content) "
+         "SELECT number, id, 'x' FROM memory_numbers WHERE id = 'm-trash'"],
         "belong to no live memory.*m-trash",
     ),
-    "other content in the search index": ([f"UPDATE memory_search SET content = 'x' WHERE rowid = {N}"], "other words.*m-a"),
-    "other tags in the search index": ([f"UPDATE memory_search SET tags = 'x' WHERE rowid = {N}"], "other words.*m-a"),
-    "other files in the search index": ([f"UPDATE memory_search SET files = NULL WHERE rowid = {N}"], "other words.*m-a"),
-    "other project in the search index": ([f"UPDATE memory_search SET project = 'q' WHERE rowid = {N}"], "other words.*m-a"),
-    "other id in the search index": ([f"UPDATE memory_search SET id = 'q' WHERE rowid = {N}"], "other words.*m-a"),
+    "other content in the search index": ([f"UPDATE memory_search SET content = 'x' {WHERE}"], "other words.*m-a"),
+    "other tags in the search index": ([f"UPDATE memory_search SET tags = 'x' {WHERE}"], "other words.*m-a"),
+    "other files in the search index": ([f"UPDATE memory_search SET files = NULL {WHERE}"], "other words.*m-a"),
+    "other project in the search index": ([f"UPDATE memory_search SET project = 'q' {WHERE}"], "other words.*m-a"),
+    "other id in the search index": ([f"UPDATE memory_search SET id = 'q' {WHERE}"], "other words.*m-a"),
     "no number": (["DELETE FROM memory_numbers WHERE id = 'm-a'"], "no number.*m-a"),
     "foreign encoder": ([OTHER, "UPDATE memories SET encoder_id = 99 WHERE id = 'm-a'"], "another encoder.*m-a"),
     "foreign encoder of a passage": (
@@ -89,7 +90,9 @@ DAMAGE = {
         ["INSERT INTO memory_revisions VALUES ('m-none', 1, 'x', '2026-01-01T00:00:00.000Z')"],
         "refer to rows.*memory_revisions",
     ),
-    "key of no memory": (["INSERT INTO idempotency_keys VALUES ('k', 'm-none', 'x')"], "refer to rows.*idempotency_keys"),
+    "key of no memory": (
+        ["INSERT INTO idempotency_keys VALUES ('k', 'm-none', 'x')"],
+        "refer to rows.*idempotency_keys"),
 }  # fmt: skip
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-from store_helpers import OddEncoder, assert_sound, dump, vectors_in_memory, vectors_on_disk
 
 import memlab
 from memlab.encoders import HashingEncoder
 from memlab.encoders.base import stamp
 from memlab.errors import EncoderError, EncoderMismatch, EncoderUnavailable, InvalidValue, StoreError
 from memlab.store import PassagePolicy
+from tests.store.helpers import OddEncoder, assert_sound, dump, vectors_in_memory, vectors_on_disk
 
 NAN = np.full((1, 64), np.nan, np.float32)
 
@@ -149,8 +151,15 @@ def test_another_encoder_is_refused_by_name(make_store):
     make_store().remember("a")
     with pytest.raises(EncoderMismatch, match=r"hashing-64.*hashing-32.*memlab reembed --encoder hashing-32"):
         make_store(encoder=HashingEncoder(32))
-    with pytest.raises(EncoderMismatch, match="hashing-64.*my-model"):
-        make_store(encoder=OddEncoder(name="my-model"))
+    with pytest.raises(EncoderMismatch, match=r"hashing-64.*my-model"):
+        make_store(encoder=OddEncoder(name="my-model", weights="x"))
+
+
+def test_the_same_weights_under_another_name_are_the_same_encoder(make_store):
+    make_store().remember("a")
+    again = make_store(encoder=OddEncoder(name="my-model"))
+    assert not again.remember("b").pending
+    assert again.check().ok
 
 
 def test_the_same_name_with_other_weights_is_refused(make_store):
@@ -345,7 +354,7 @@ def test_old_vectors_answer_until_the_end_and_changes_are_not_lost(make_store):
 
 
 def test_staged_vectors_do_not_survive_a_replacement_by_raw_sql(make_store):
-    from store_helpers import raw_connection
+    from tests.store.helpers import raw_connection
 
     store = make_store()
     ids = sorted(store.remember_many(texts(4)).memory_ids)
@@ -446,11 +455,15 @@ def test_passages_cover_the_text_and_make_the_document_vector(make_store, aggreg
     assert passages[0].start == 0
     assert passages[-1].end == len(LONG)
     assert [p.position for p in passages] == list(range(len(passages)))
-    for before, after in zip(passages, passages[1:], strict=False):
+    for before, after in itertools.pairwise(passages):
         assert after.start == before.end if overlap == 0 else after.start < before.end
     assert all(p.text == LONG[p.start : p.end] for p in passages)
     rows = encoder.encode_documents([p.text for p in passages]).astype(np.float64)
-    weights = {"length-weighted": [len(p.text) for p in passages], "mean": [1] * len(rows), "first": [1] + [0] * (len(rows) - 1)}
+    weights = {
+        "length-weighted": [len(p.text) for p in passages],
+        "mean": [1] * len(rows),
+        "first": [1] + [0] * (len(rows) - 1),
+    }
     expected = np.average(rows, axis=0, weights=weights[aggregate])
     expected /= np.linalg.norm(expected)
     vector = np.frombuffer(vectors_in_memory(store)[made.memory_id], "<f4")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_helpers import assert_sound, dump, raw_connection
 
 from memlab.encoders import HashingEncoder
 from memlab.errors import (
@@ -26,11 +25,11 @@ from memlab.errors import (
     StoreDamaged,
     StoreError,
     StoreFull,
-    StoreReadOnly,
     StoreTooNew,
 )
 from memlab.store import MemoryStore
 from memlab.store.schema import SCHEMA_VERSION
+from tests.store.helpers import assert_sound, dump, raw_connection
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX permissions and processes")
 
@@ -256,8 +255,10 @@ def test_a_missing_file_is_not_made_to_be_read(tmp_path):
 def test_a_failure_in_the_middle_of_making_leaves_no_half_store(tmp_path, monkeypatch):
     from memlab.store import schema
 
-    monkeypatch.setattr(schema, "_TRIGGERS", schema._TRIGGERS + "CREATE TRIGGER broken AFTER INSERT ON none BEGIN SELECT 1; END;\n")
-    with pytest.raises(sqlite3.OperationalError, match="none"):
+    monkeypatch.setattr(
+        schema, "_TRIGGERS", schema._TRIGGERS + "CREATE TRIGGER broken AFTER INSERT ON none BEGIN SELECT 1; END;\n"
+    )
+    with pytest.raises(StoreError, match="none"):
         MemoryStore(tmp_path / "a.db", None)
     monkeypatch.undo()
     with MemoryStore(tmp_path / "a.db", None) as store:
@@ -269,7 +270,19 @@ def test_a_failure_in_the_middle_of_making_leaves_no_half_store(tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "name", ["a b.db", "a#b.db", "a?mode=memory", "100%.db", "a%20b.db", "ñandú 日本.db", "a&b=c;d.db", "'q'.db", "file:x.db", "-x"]
+    "name",
+    [
+        "a b.db",
+        "a#b.db",
+        "a?mode=memory",
+        "100%.db",
+        "a%20b.db",
+        "ñandú 日本.db",
+        "a&b=c;d.db",
+        "'q'.db",
+        "file:x.db",
+        "-x",
+    ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="Windows allows few of these names")
 def test_odd_names(tmp_path, name):
@@ -482,10 +495,13 @@ def small_disk(tmp_path):
 def test_a_truly_full_disk(small_disk, tmp_path):
     with MemoryStore(small_disk / "memory.db", HashingEncoder(64)) as store:
         ids = list(store.remember_many([f"memory {i}" for i in range(20)]).memory_ids)
-        with pytest.raises((StoreFull, StoreError)) as caught:
+
+        def fill_up():
             for i in range(1000):
-                ids += store.remember_many([f"more {i} {n} " + "word " * 200 for n in range(10)]).memory_ids
-        assert type(caught.value) in (StoreFull, StoreError)
+                ids.extend(store.remember_many([f"more {i} {n} " + "word " * 200 for n in range(10)]).memory_ids)
+
+        with pytest.raises(StoreError):  # StoreFull, or an I/O error where the shared memory of the log finds no room
+            fill_up()
         assert sorted(memory.memory_id for memory in store.find()) == sorted(ids)
         assert store.check().ok
         copy = store.backup(tmp_path / "copy.db")

@@ -35,7 +35,8 @@ def varied(tmp_path_factory) -> MemoryStore:
             "created_at": START + timedelta(milliseconds=int(rng.integers(0, 20)), days=int(rng.integers(0, 5))),
         }
         for name in ("project", "category", "subcategory", "source"):
-            record |= {name: str(value) for value in some(NAMES)}
+            if values := some(NAMES):
+                record[name] = str(values[0])
         records.append(record)
     store = MemoryStore(tmp_path_factory.mktemp("filters") / "memory.db", HashingEncoder(16))
     store.remember_many(records)
@@ -151,7 +152,14 @@ def test_a_view_allows_the_same_and_names_what_fails(varied, filters):
 )
 def test_by_hand(store, given, expected):
     rows = [
-        dict(content="a", project="p", category="decision", tags=["x", "y"], importance=1, created_at="2026-01-01T00:00:00Z"),
+        dict(
+            content="a",
+            project="p",
+            category="decision",
+            tags=["x", "y"],
+            importance=1,
+            created_at="2026-01-01T00:00:00Z",
+        ),
         dict(content="b", project="p", tags=["x"], importance=5, created_at="2026-01-02T00:00:00Z"),
         dict(content="c", project="q", tags=["y"], importance=4, created_at="2026-01-03T00:00:00Z"),
         dict(content="d", source="chat", subcategory="s", importance=10, created_at="2026-01-04T00:00:00Z"),

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_helpers import assert_sound, raw_connection, vectors_in_memory, vectors_on_disk
 
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
 from memlab.store.index import Block, nearest
+from tests.store.helpers import assert_sound, raw_connection, vectors_in_memory, vectors_on_disk
 
-WORDS = "retry webhook jitter cache token queue index vector migrate deploy rollback schema".split()
+WORDS = [
+    "retry",
+    "webhook",
+    "jitter",
+    "cache",
+    "token",
+    "queue",
+    "index",
+    "vector",
+    "migrate",
+    "deploy",
+    "rollback",
+    "schema",
+]
 
 
 def brute_force(path, query: np.ndarray) -> list[tuple[float, str]]:
@@ -183,7 +196,12 @@ def test_a_snapshot_in_use_stays_as_it_is(make_store):
             snapshot = view.snapshot
         numbers, matrix = snapshot.document_vectors()
         passages = snapshot.passages
-        state = (numbers.copy(), matrix.copy(), passages.matrix[passages.alive].copy(), passages.owners[passages.alive].copy())
+        state = (
+            numbers.copy(),
+            matrix.copy(),
+            passages.matrix[passages.alive].copy(),
+            passages.owners[passages.alive].copy(),
+        )
         kept.append((snapshot, state))
         writer.update(ids[round_number], content=f"changed {round_number} {long}")
         writer.remember(f"new {round_number} {long}")
@@ -262,5 +280,7 @@ def test_nearest_alone(seed):
             assert len(owners) == 0
             continue
         bound = ordered[min(depth, len(ordered)) - 1]
-        assert dict(zip(owners.tolist(), cosines.tolist(), strict=True)) == {n: s for n, s in scores.items() if s >= bound}
+        assert dict(zip(owners.tolist(), cosines.tolist(), strict=True)) == {
+            n: s for n, s in scores.items() if s >= bound
+        }
         assert list(cosines) == sorted(cosines, reverse=True)

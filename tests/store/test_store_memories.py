@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from store_helpers import assert_sound, search, vectors_in_memory
 
 from memlab.encoders import HashingEncoder
 from memlab.errors import DuplicateIdError, IdempotencyError, InvalidValue, UnknownMemory
 from memlab.store import Memory, MemoryStore
+from tests.store.helpers import assert_sound, search, vectors_in_memory
 
 
 def test_everything_that_is_given_comes_back(store, clock):
@@ -36,7 +36,13 @@ def test_everything_that_is_given_comes_back(store, clock):
         assert getattr(got, name) == given[name]
     assert got.related_files == ("src/a.py", "src/b.py")
     assert got.file_checksums == {"src/a.py": "abc"}
-    assert (got.accessed_at, got.access_count, got.trashed_at, got.updated_at, got.pending) == (None, 0, None, None, False)
+    assert (got.accessed_at, got.access_count, got.trashed_at, got.updated_at, got.pending) == (
+        None,
+        0,
+        None,
+        None,
+        False,
+    )
 
 
 def test_what_is_not_given_has_its_default(store, clock):
@@ -48,7 +54,8 @@ def test_what_is_not_given_has_its_default(store, clock):
 
 
 @pytest.mark.parametrize(
-    "content", ["  indented\n\n\ttext\n", "NUL \x00 inside", "C:\\repo\\main.py 'q' \"d\"", "日本語 🎉 é e\u0301", "x" * 200_000]
+    "content",
+    ["  indented\n\n\ttext\n", "NUL \x00 inside", "C:\\repo\\main.py 'q' \"d\"", "日本語 🎉 é e\u0301", "x" * 200_000],
 )
 def test_content_is_kept_to_the_letter(store, content):
     assert store.get(store.remember(content).memory_id).content == content

@@ -7,11 +7,11 @@ import sqlite3
 
 import numpy as np
 import pytest
-from store_helpers import assert_sound, dump, raw_connection, search, vectors_in_memory
 
 from memlab.encoders import HashingEncoder
 from memlab.errors import UnknownMemory
 from memlab.store import MemoryStore
+from tests.store.helpers import assert_sound, dump, raw_connection, search, vectors_in_memory
 
 LONG = "one two three four. five six seven eight. nine ten eleven twelve. thirteen"
 
@@ -56,7 +56,8 @@ def test_insert_with_the_least(filled, sql):
 def test_insert_with_everything(filled, sql):
     vector = HashingEncoder(64).encode_documents(["gamma words"])[0]
     sql(
-        "INSERT INTO memories (id, content, vector, encoder_id, tags, related_files, created_at, trashed_at, importance) "
+        "INSERT INTO memories (id, content, vector, encoder_id, tags, related_files, created_at, trashed_at, "
+        "importance) "
         "VALUES ('m-raw', 'gamma words', ?, (SELECT encoder_id FROM memories WHERE id = 'm-a'), ?, ?, ?, NULL, 10)",
         vector.tobytes(),
         json.dumps(["grün", "x y"]),
@@ -65,7 +66,9 @@ def test_insert_with_everything(filled, sql):
     )
     got = filled.get("m-raw")
     assert got.created_at.isoformat() == "2025-12-31T20:00:00+00:00"
-    assert filled.db.execute("SELECT created_at FROM memories WHERE id = 'm-raw'").fetchone() == ("2025-12-31T20:00:00.000Z",)
+    assert filled.db.execute("SELECT created_at FROM memories WHERE id = 'm-raw'").fetchone() == (
+        "2025-12-31T20:00:00.000Z",
+    )
     assert vectors_in_memory(filled)["m-raw"] == vector.tobytes()
     assert search(filled.path, "grun") == ["m-raw"]
     assert search(filled.path, "rs") == ["m-raw"]
@@ -88,7 +91,9 @@ def test_replace(filled, statement, foreign_keys, recursive_triggers, memory_id)
     connection = raw_connection(filled.path)
     connection.execute(f"PRAGMA foreign_keys = {foreign_keys}")
     connection.execute(f"PRAGMA recursive_triggers = {recursive_triggers}")
-    connection.execute(f"{statement} INTO memories (id, content, tags) VALUES (?, 'delta words', '[\"green\"]')", (memory_id,))
+    connection.execute(
+        f"{statement} INTO memories (id, content, tags) VALUES (?, 'delta words', '[\"green\"]')", (memory_id,)
+    )
     connection.close()
     assert_sound(filled)
     assert filled.get(memory_id).pending
@@ -128,7 +133,9 @@ def test_ignore(filled, sql):
 
 
 def test_upsert(filled, sql):
-    upsert = "INSERT INTO memories (id, content) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content"
+    upsert = (
+        "INSERT INTO memories (id, content) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content"
+    )
     sql(upsert, "m-long", "short now")
     assert [step.content for step in filled.history("m-long")] == [LONG, "short now"]
     assert filled.get("m-long").pending
@@ -209,7 +216,8 @@ def test_times_are_brought_into_the_one_form(filled, sql, written, stored):
 
 
 @pytest.mark.parametrize("written", [None, "", "yesterday", "now", "2026", 2460000.5, "12:00", "0000-12-31",
-                                     "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "2026-13-01", "-100-01-01"])  # fmt: skip
+                                     "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "2026-13-01",
+                                     "-100-01-01"])  # fmt: skip
 def test_no_time_is_refused(filled, written):
     before = dump(filled.path)
     connection = raw_connection(filled.path)
@@ -221,7 +229,9 @@ def test_no_time_is_refused(filled, written):
         with pytest.raises(sqlite3.IntegrityError, match="ISO 8601"):
             connection.execute("UPDATE memories SET trashed_at = ? WHERE id = 'm-a'", (written,))
         with pytest.raises(sqlite3.IntegrityError, match="ISO 8601"):
-            connection.execute("INSERT OR IGNORE INTO memories (id, content, updated_at) VALUES ('t', 'x', ?)", (written,))
+            connection.execute(
+                "INSERT OR IGNORE INTO memories (id, content, updated_at) VALUES ('t', 'x', ?)", (written,)
+            )
     connection.close()
     assert dump(filled.path) == before
 
@@ -404,13 +414,17 @@ def test_many_raw_changes_in_one_transaction(filled):
         memory_id = f"m-{rng.integers(20)}"
         match rng.integers(6):
             case 0 | 1:
-                connection.execute("INSERT OR REPLACE INTO memories (id, content) VALUES (?, ?)", (memory_id, f"text {i}"))
+                connection.execute(
+                    "INSERT OR REPLACE INTO memories (id, content) VALUES (?, ?)", (memory_id, f"text {i}")
+                )
             case 2:
                 connection.execute("UPDATE memories SET content = ? WHERE id = ?", (f"new {i}", memory_id))
             case 3:
                 connection.execute("UPDATE memories SET trashed_at = '2026-01-01' WHERE id = ?", (memory_id,))
             case 4:
-                connection.execute("UPDATE OR REPLACE memories SET id = ? WHERE id = ?", (f"m-{rng.integers(20)}", memory_id))
+                connection.execute(
+                    "UPDATE OR REPLACE memories SET id = ? WHERE id = ?", (f"m-{rng.integers(20)}", memory_id)
+                )
             case 5:
                 connection.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     connection.execute("COMMIT")

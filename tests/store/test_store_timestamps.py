@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -44,8 +45,9 @@ def test_naive_times_are_refused(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["", " ", "now", "yesterday", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-03-04T25:00:00Z", "\ud800", "\x00",
-     "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", 5, 1.5, None, b"2026-03-04T09:12:41Z", ["x"], "1" * 10_000],
+    ["", " ", "now", "yesterday", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-03-04T25:00:00Z",
+     "\ud800", "\x00", "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", 5, 1.5, None, b"2026-03-04T09:12:41Z",
+     ["x"], "1" * 10_000],
 )  # fmt: skip
 def test_junk_is_refused(value):
     with pytest.raises(InvalidValue, match="when"):
@@ -54,10 +56,8 @@ def test_junk_is_refused(value):
 
 @given(st.text(max_size=30))
 def test_no_text_raises_anything_else(text):
-    try:
+    with contextlib.suppress(MemlabError):
         assert parse_time(text).tzinfo is UTC
-    except MemlabError:
-        pass
 
 
 @given(MOMENTS)
@@ -111,4 +111,4 @@ def test_a_pandas_time_is_a_time():
 
     assert format_time(parse_time(pd.Timestamp("2026-03-04T09:12:41.123456789Z"))) == "2026-03-04T09:12:41.123Z"
     with pytest.raises(InvalidValue):
-        parse_time(pd.NaT)
+        parse_time(pd.NaT)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Other processes for the tests: ``python store_workers.py <what> <path> ...``, driven by lines on stdin and stdout."""
+"""Other processes for the tests: ``python workers.py <what> <path> ...``, driven by lines on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def write_many(path: str, total: str) -> None:
         if size == 1:
             store.remember(texts[0], memory_id=ids[0])
         else:
-            store.remember_many([{"content": t, "memory_id": i} for t, i in zip(texts, ids, strict=True)], batch_size=size)
+            store.remember_many(
+                [{"content": t, "memory_id": i} for t, i in zip(texts, ids, strict=True)], batch_size=size
+            )
         done += size
         turn += 1
         say(done)
@@ -107,9 +109,7 @@ def killed(path: str, rounds: str, seed: str) -> None:
             if set(batches.values()) - {4}:
                 raise SystemExit(f"round {number}: half a batch: {batches}")
             if len(store) > 400:
-                for memory in store.find(trashed=None):
-                    if memory.trashed_at is None:
-                        store.forget(memory.memory_id)
+                store.db.conn.execute("UPDATE memories SET trashed_at = '2026-01-01T00:00:00.000Z'")
                 store.purge()
                 acknowledged.clear()
     say(in_work, len(acknowledged))

@@ -84,7 +84,9 @@ def search(path: Path, word: str) -> list[str]:
     """Ids that the search index gives for one word."""
     connection = raw_connection(path)
     try:
-        rows = connection.execute("SELECT id FROM memory_search WHERE memory_search MATCH ? ORDER BY id", (f'"{word}"',))
+        rows = connection.execute(
+            "SELECT id FROM memory_search WHERE memory_search MATCH ? ORDER BY id", (f'"{word}"',)
+        )
         return [row[0] for row in rows]
     finally:
         connection.close()
@@ -95,7 +97,9 @@ def vectors_on_disk(path: Path) -> dict[str, bytes]:
     connection = raw_connection(path)
     try:
         return dict(
-            connection.execute("SELECT id, vector FROM memories WHERE trashed_at IS NULL AND vector IS NOT NULL").fetchall()
+            connection.execute(
+                "SELECT id, vector FROM memories WHERE trashed_at IS NULL AND vector IS NOT NULL"
+            ).fetchall()
         )
     finally:
         connection.close()
