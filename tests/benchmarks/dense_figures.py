@@ -38,7 +38,7 @@ def build(folder: Path, cache: Path, policy: PassagePolicy) -> MemoryStore:
     corpus = (folder / "corpus.jsonl").read_bytes()
     name = f"{folder.name}-{policy.aggregate}-{hashlib.sha256(corpus).hexdigest()[:12]}.db"
     store = MemoryStore(cache / name, passages=policy)
-    records = [
+    records: list[dict[str, str]] = [
         {"memory_id": row["_id"], "content": " ".join(filter(None, (row.get("title"), row["text"])))}
         for row in lines(folder / "corpus.jsonl")
     ]
@@ -63,7 +63,8 @@ def measure(folder: Path, store: MemoryStore) -> tuple[float, int]:
         for row, vector in zip(queries, vectors, strict=True)
         for hit in retriever.gather(row["text"], query_vector=vector).results[0].hits
     ]
-    return 100 * ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, run)[ir_measures.nDCG @ 10], len(queries)
+    ndcg = ir_measures.nDCG @ 10
+    return 100 * ir_measures.calc_aggregate([ndcg], qrels, run)[ndcg], len(queries)
 
 
 def main() -> None:

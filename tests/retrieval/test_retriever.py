@@ -62,10 +62,10 @@ def test_contributions_times_recency_are_the_score_to_the_last_bit(
     recall = retriever.recall(" ".join(words), recency_boost=boost, now=NOW, limit=limit)
     frame, parts = recall.frame, recall.contributions
     assert len(frame) == len(recall) <= limit
-    for row in frame.itertuples():
-        own = parts[parts.memory_id == row.memory_id].contribution
-        assert math.fsum(own) == row.fused
-        assert row.fused * row.recency_factor == row.score
+    for row in frame.to_dict("records"):
+        own = parts[parts.memory_id == row["memory_id"]].contribution
+        assert math.fsum(own) == row["fused"]
+        assert row["fused"] * row["recency_factor"] == row["score"]
     for place in recall.trace.ranked:
         assert math.fsum(part.contribution for part in place.contributions) * place.recency_factor == place.score
     order = [(-place.score, place.memory_id) for place in recall.trace.ranked]
