@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,12 +107,22 @@ class StoreFile:
         if self.read_only:
             return
         with _translated(self.path):
-            # The mode belongs to the file (a backup comes without it) and cannot be set inside a transaction.
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
+            self._switch_log_on(connection)
         if version != schema.SCHEMA_VERSION:
             with self.write() as connection:
                 schema.migrate(connection)
+
+    def _switch_log_on(self, connection: sqlite3.Connection) -> None:
+        """Set WAL mode: it belongs to the file (a backup comes without it) and cannot be set inside a transaction."""
+        give_up = time.monotonic() + self.busy_timeout
+        while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here: two processes that both hold a shared lock would wait for each other.
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.005)
 
     def _first_connection(self) -> sqlite3.Connection:
         try:

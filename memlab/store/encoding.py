@@ -221,8 +221,8 @@ def mismatch(recorded: EncoderStamp, found: EncoderStamp) -> EncoderMismatch:
     )
     return EncoderMismatch(
         f"the store's vectors were made by {recorded.name} ({recorded.dimension} dimensions), the encoder at hand "
-        f"is {what}; vectors of two models cannot be compared. Open the store without naming an encoder, or move it over "
-        f"with `memlab reembed --encoder {found.name}` (in Python: MemoryStore(path).reembed(encoder))"
+        f"is {what}; vectors of two models cannot be compared. Open the store without naming an encoder, or move it "
+        f"over with `memlab reembed --encoder {found.name}` (in Python: MemoryStore(path).reembed(encoder))"
     )
 
 

@@ -42,8 +42,9 @@ def build(folder: Path, cache: Path, policy: PassagePolicy) -> MemoryStore:
         {"memory_id": row["_id"], "content": " ".join(filter(None, (row.get("title"), row["text"])))}
         for row in lines(folder / "corpus.jsonl")
     ]
-    # One by length: batches then hold texts of one size, which is quicker and changes no vector.
-    store.remember_many(sorted(records, key=lambda record: len(record["content"])), batch_size=512, progress=True)
+    # By length: batches then hold texts of one size, which is quicker and changes no vector.
+    records.sort(key=lambda record: len(record["content"]))
+    store.remember_many(records, batch_size=512, progress=True)
     return store
 
 

@@ -130,3 +130,14 @@ def test_many_faults_are_counted(sound):
     (problem,) = sound.check().problems
     assert "33" in problem
     assert len(problem) < 400
+
+
+def test_text_that_is_no_text(sound):
+    from memlab.errors import StoreDamaged
+
+    connection = raw_connection(sound.path)
+    connection.execute("UPDATE memories SET source = CAST(x'ff' AS TEXT) WHERE id = 'm-a'")
+    connection.close()
+    with pytest.raises(StoreDamaged, match="UTF-8"):
+        sound.get("m-a")
+    assert sound.get("m-b").content == "beta words"
