@@ -16,7 +16,7 @@ from pathlib import Path
 import memlab
 
 ROOT = Path(__file__).resolve().parents[1]
-QUERY = "how often and how long do we retry a failed webhook now"
+QUERY = "when must the renewal of the wheel signing key be requested"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     "--headless",
@@ -29,7 +29,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
     "--force-device-scale-factor=2",
-    "--window-size=900,600",
+    "--window-size=900,680",
 )
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sample.build(Path(folder) / "sample.db", progress=True) as store:
         retriever = memlab.HybridRetriever(store)
         retriever.recall("warm up")  # so that the picture shows the time of a recall, not of loading the model
-        recall = retriever.recall(QUERY, recency_boost=True, now=sample.now)
+        recall = retriever.recall(QUERY, recency_boost=True, now=sample.now, limit=4)
         page = Path(folder) / "page.html"
         page.write_text(
             '<meta charset="utf-8"><body style="margin:12px;background:#ffffff;font:14px sans-serif">'

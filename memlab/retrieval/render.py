@@ -93,8 +93,9 @@ def headline(recall: Recall) -> str:
     parts = [trace.mode, count, f"{sum(trace.timings.values()):.0f} ms"]
     if trace.filters:
         parts.append(repr(trace.filters).removeprefix("Filters(").removesuffix(")"))
-    if trace.recency:
-        parts.append(trace.recency)
+    ranker = trace.settings.get("recency")
+    if ranker is not None:
+        parts.append(f"recency up to +{ranker.strength:.0%}, half-life {ranker.half_life_days:g} days")
     return " · ".join(parts)
 
 
