@@ -137,7 +137,8 @@ class Recall:
         hits = tuple(
             Hit(memories[row.memory_id], row, spans.get((row.memory_id, matched.get(row.memory_id, -1))))
             for row in top
-            if row.memory_id in memories
+            # Forgotten or purged between the search and this look.
+            if row.memory_id in memories and memories[row.memory_id].trashed_at is None
         )
         return cls(trace, hits, store, retriever, candidates)
 

@@ -4,7 +4,8 @@ from memlab.store.encoding import AUTO, PassagePolicy
 from memlab.store.filters import Filters
 from memlab.store.maintenance import CheckReport, StoreStats
 from memlab.store.records import Memory
-from memlab.store.store import BulkResult, MemoryStore, Revision, StoredPassage
+from memlab.store.remembering import BulkResult
+from memlab.store.store import MemoryStore, Revision, StoredPassage
 
 __all__ = [
     "AUTO",

@@ -158,6 +158,44 @@ class EncoderSlot:
         encoder = self.get()
         return encode_contents(encoder, contents, policy), stamp(encoder)
 
+    def encode_each(
+        self, contents: Sequence[str], policy: PassagePolicy
+    ) -> tuple[list[Encoded | None], EncoderStamp | None, str]:
+        """The same without an exception: where all in one go fails, one content at a time.
+
+        Returns
+        -------
+        encoded : list of Encoded or None
+            ``None`` where it failed.
+        made_by : EncoderStamp or None
+            Whose vectors they are.
+        note : str
+            What went wrong last; empty if nothing did.
+        """
+        try:
+            encoder = self.get()
+        except EncoderError as error:
+            return [None] * len(contents), None, str(error)
+        try:
+            return list(encode_contents(encoder, contents, policy)), stamp(encoder), ""
+        except EncoderError as error:
+            note = str(error)
+        results: list[Encoded | None] = [None] * len(contents)
+        failed_in_a_row = 0
+        for i, content in enumerate(contents if len(contents) > 1 else ()):
+            if failed_in_a_row == _GIVE_UP_AFTER:
+                break
+            try:
+                results[i] = encode_contents(encoder, [content], policy)[0]
+                failed_in_a_row = 0
+            except EncoderError as error:
+                note, failed_in_a_row = str(error), failed_in_a_row + 1
+        return results, stamp(encoder), note
+
+
+# One bad text must not leave its whole batch without vectors; a broken encoder must not be asked for every text.
+_GIVE_UP_AFTER = 3
+
 
 def encode_contents(encoder: Encoder, contents: Sequence[str], policy: PassagePolicy) -> list[Encoded]:
     """Split contents, encode every passage in one call and aggregate.

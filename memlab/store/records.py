@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from memlab.errors import ContentError, InvalidValue
 from memlab.timestamps import format_time, from_stored, parse_time
@@ -191,13 +191,13 @@ def draft(
         columns=(
             DEFAULT_CATEGORY if category is None else check_text(category, "category"),
             optional_text(project, "project"),
-            json.dumps(check_strings(tags, "tags"), ensure_ascii=False),
+            _json(check_strings(tags, "tags")),
             check_importance(DEFAULT_IMPORTANCE if importance is None else importance),
             format_time(parse_time(created_at, "created_at")),
             optional_text(subcategory, "subcategory"),
             optional_text(source, "source"),
-            json.dumps(check_strings(related_files, "related_files"), ensure_ascii=False),
-            json.dumps(check_checksums(file_checksums), ensure_ascii=False),
+            _json(check_strings(related_files, "related_files")),
+            _json(check_checksums(file_checksums)),
             _optional_time(accessed_at, "accessed_at"),
             access_count,
             _optional_time(trashed_at, "trashed_at"),
@@ -205,6 +205,38 @@ def draft(
         ),
         key=optional_text(key, "key"),
     )
+
+
+class _Keep:
+    def __repr__(self) -> str:
+        return "unchanged"
+
+
+KEEP: Final[Any] = _Keep()
+"""An argument of an update that was not given; ``None`` means "clear"."""
+
+
+def changed_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns to set for an update, checked and in the form that they hold; what is :data:`KEEP` is left out."""
+    checks: dict[str, Callable[[Any], Any]] = {
+        "content": check_content,
+        "project": lambda value: optional_text(value, "project"),
+        "category": lambda value: check_text(value, "category"),
+        "tags": lambda value: _json(check_strings(value, "tags")),
+        "importance": check_importance,
+        "subcategory": lambda value: optional_text(value, "subcategory"),
+        "source": lambda value: optional_text(value, "source"),
+        "related_files": lambda value: _json(check_strings(value, "related_files")),
+        "file_checksums": lambda value: _json(check_checksums(value)),
+    }
+    columns = {name: check(values[name]) for name, check in checks.items() if values[name] is not KEEP}
+    if not columns:
+        raise InvalidValue(f"update: nothing to change was given; expected any of {', '.join(checks)}")
+    return columns
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _optional_time(value: datetime | str | None, name: str) -> str | None:

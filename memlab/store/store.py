@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors, stamp
+from memlab.encoders.base import EncoderStamp, FloatMatrix, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError, UnknownMemory
-from memlab.progress import Progress, Show
+from memlab.progress import Show
 from memlab.store import maintenance, reading, writing
 from memlab.store.connection import StoreFile
 from memlab.store.encoding import (
@@ -24,28 +21,18 @@ from memlab.store.encoding import (
     EncoderChoice,
     EncoderSlot,
     PassagePolicy,
-    get_setting,
-    mismatch,
-    record_encoder,
     recorded_encoder,
-    set_setting,
-    vector_bytes,
 )
 from memlab.store.filters import Filters
 from memlab.store.index import VectorIndex
 from memlab.store.records import (
-    Draft,
+    KEEP,
     Memory,
-    check_checksums,
-    check_content,
+    changed_columns,
     check_count,
     check_ids,
-    check_importance,
-    check_strings,
-    check_text,
-    draft,
-    optional_text,
 )
+from memlab.store.remembering import BulkResult, Writer, stored_policy
 from memlab.timestamps import format_time, from_stored, parse_time, utc_now
 
 if TYPE_CHECKING:
@@ -53,50 +40,6 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from memlab.encoders.base import Encoder
-
-
-class _Keep:
-    def __repr__(self) -> str:
-        return "unchanged"
-
-
-KEEP: Final[Any] = _Keep()  # an argument of `update` that was not given; None means "clear"
-
-
-@dataclass(frozen=True)
-class BulkResult:
-    """What :meth:`MemoryStore.remember_many` did.
-
-    Attributes
-    ----------
-    memory_ids : tuple of str
-        One a record, in order.
-    created, existing : int
-        How many were new; how many were there already, by key or id.
-    duplicates : dict of str to tuple of str
-        New memory id to the ids of live memories with the very same content. They were stored all the same.
-    pending : int
-        How many new ones wait for a vector.
-    note : str
-        Why, if any wait.
-    """
-
-    memory_ids: tuple[str, ...]
-    created: int
-    existing: int
-    duplicates: Mapping[str, tuple[str, ...]]
-    pending: int
-    note: str = ""
-
-    def __repr__(self) -> str:
-        parts = [f"{self.created:,} new"]
-        if self.existing:
-            parts.append(f"{self.existing:,} there already")
-        if self.duplicates:
-            parts.append(f"{len(self.duplicates):,} with the same content as another")
-        if self.pending:
-            parts.append(f"{self.pending:,} without a vector yet ({self.note})")
-        return f"<BulkResult: {', '.join(parts)}>"
 
 
 @dataclass(frozen=True)
@@ -170,15 +113,15 @@ class MemoryStore:
         try:
             with self._file.read() as connection:
                 _, recorded = recorded_encoder(connection)
-                stored_policy = _stored_policy(connection)
-            self._slot = EncoderSlot(encoder, recorded)
-            self._slot.check_choice()
-            if passages is not None and stored_policy is not None and passages != stored_policy:
+                recorded_policy = stored_policy(connection)
+            slot = EncoderSlot(encoder, recorded)
+            slot.check_choice()
+            if passages is not None and recorded_policy is not None and passages != recorded_policy:
                 raise InvalidValue(
-                    f"passages: the vectors of this store were made with {stored_policy}, found {passages}; leave the "
-                    "argument out, or change them with reembed(passages=...)"
+                    f"passages: the vectors of this store were made with {recorded_policy}, found {passages}; leave "
+                    "the argument out, or change them with reembed(passages=...)"
                 )
-            self._policy = passages or stored_policy or PassagePolicy()
+            self._writer = Writer(self._file, slot, passages or recorded_policy or PassagePolicy(), clock)
         except BaseException:
             self._file.close()
             raise
@@ -211,28 +154,28 @@ class MemoryStore:
     @property
     def wants_encoder(self) -> bool:
         """Whether the store was opened with an encoder (the default too), not with ``encoder=None``."""
-        return self._slot.choice is not None
+        return self._writer.slot.choice is not None
 
     @property
     def passage_policy(self) -> PassagePolicy:
         """How content becomes vectors."""
-        return self._policy
+        return self._writer.policy
 
     def encoder(self) -> Encoder:
         """The encoder, loaded now if it was not yet; raises :class:`EncoderError` if it cannot be had."""
-        return self._slot.get()
+        return self._writer.slot.get()
 
     def encode_query(self, text: str) -> FloatMatrix:
         """The vector of a query, float32, shape (dimension,); raises :class:`EncoderError`."""
-        return self._slot.encode_queries([text])[0][0]  # type: ignore[no-any-return]
+        return self._writer.slot.encode_queries([text])[0][0]  # type: ignore[no-any-return]
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Vectors of queries, float32, shape (len(texts), dimension); raises :class:`EncoderError`."""
-        return self._slot.encode_queries(texts)[0]
+        return self._writer.slot.encode_queries(texts)[0]
 
     def encode_query_stamped(self, text: str) -> tuple[FloatMatrix, EncoderStamp]:
         """A query's vector and whose it is: the store may be re-embedded before the two are compared."""
-        vectors, made_by = self._slot.encode_queries([text])
+        vectors, made_by = self._writer.slot.encode_queries([text])
         return vectors[0], made_by
 
     def close(self) -> None:
@@ -327,7 +270,7 @@ class MemoryStore:
         EncoderError
             If ``vector`` does not fit the store.
         """
-        new = self._draft(
+        new = self._writer.draft(
             dict(
                 content=content,
                 project=project,
@@ -343,7 +286,7 @@ class MemoryStore:
                 idempotency_key=idempotency_key,
             )
         )
-        outcome = self._store_batch([new], [vector])
+        outcome = self._writer.store_batch([new], [vector])
         known = outcome.known.get(0)
         with self._file.read() as connection:
             memory = reading.fetch(connection, [known or new.memory_id])[known or new.memory_id]
@@ -381,109 +324,7 @@ class MemoryStore:
         InvalidValue, IdempotencyError, DuplicateIdError
             Naming the record. The batch it is in is not stored, those before are.
         """
-        if isinstance(records, (str, Mapping)):
-            raise InvalidValue("records: expected an iterable of contents or mappings; use remember() for one memory")
-        if not isinstance(records, Iterable) or hasattr(records, "to_dict"):
-            hint = "; a DataFrame goes in as frame.to_dict('records')" if hasattr(records, "to_dict") else ""
-            raise InvalidValue(f"records: expected contents or mappings, found {type(records).__name__}{hint}")
-        check_count(batch_size, "batch_size", 1)
-        total = len(records) if isinstance(records, Sequence) else None
-        ids: list[str] = []
-        duplicates: dict[str, tuple[str, ...]] = {}
-        created = existing = pending = 0
-        note = ""
-        with Progress("remembering", total, progress) as shown:
-            for start, batch in _batches(records, batch_size):
-                drafts, vectors = [], []
-                for offset, record in enumerate(batch):
-                    try:
-                        values = {"content": record} if isinstance(record, str) else _record(record)
-                        if resume_key is not None:
-                            values.setdefault("idempotency_key", f"{resume_key}/{start + offset}")
-                        vectors.append(values.pop("vector", None))
-                        drafts.append(self._draft(values))
-                    except MemlabError as error:
-                        error.args = (f"record {start + offset}: {error}", *error.args[1:])
-                        raise
-                outcome = self._store_batch(drafts, vectors, first_record=start)
-                batch_ids = [outcome.known.get(i, new.memory_id) for i, new in enumerate(drafts)]
-                ids += batch_ids
-                duplicates.update((batch_ids[i], of) for i, of in outcome.duplicates.items())
-                existing += len(outcome.known)
-                created += len(drafts) - len(outcome.known)
-                pending += outcome.pending
-                note = outcome.note or note
-                shown.advance(len(batch))
-        return BulkResult(tuple(ids), created, existing, duplicates, pending, note)
-
-    def _draft(self, values: dict[str, Any]) -> Draft:
-        created_at = values.pop("created_at", None)
-        values.setdefault("content", None)
-        key = values.pop("idempotency_key", None)
-        for name in _DRAFT_ARGUMENTS:
-            values.setdefault(name, None)
-        return draft(**values, key=key, created_at=self._clock() if created_at is None else created_at)
-
-    def _store_batch(
-        self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None
-    ) -> _Outcome:
-        """Encode what is new, then write it in one transaction."""
-        with self._file.read() as connection:
-            self._sync(connection)
-            known = _known(connection, drafts, first_record)
-        todo = [i for i in range(len(drafts)) if i not in known]
-        encoded: dict[int, Encoded] = {}
-        made_by: EncoderStamp | None = None
-        note = ""
-        given = [i for i in todo if vectors[i] is not None]
-        if given:
-            made_by = self._slot.recorded or stamp(self._slot.get())
-            for i in given:
-                source = "vector" if first_record is None else f"record {first_record + i}: vector"
-                row = check_vectors([vectors[i]], 1, made_by.dimension, source)[0]
-                encoded[i] = Encoded(vector_bytes(row))
-        plain = [i for i in todo if vectors[i] is None]
-        if plain:
-            try:
-                results, made_by = self._slot.encode_contents([drafts[i].content for i in plain], self._policy)
-                encoded.update(zip(plain, results, strict=True))
-            except EncoderError as error:
-                note = str(error)
-        duplicates: dict[int, tuple[str, ...]] = {}
-        with self._file.write() as connection:
-            # Another process may have stored some of these, or changed the encoder, since the look above.
-            known = _known(connection, drafts, first_record)
-            todo = [i for i in todo if i not in known]
-            encoder_id, note = self._encoder_for(connection, made_by, note) if encoded else (None, note)
-            writing.insert(
-                connection,
-                [drafts[i] for i in todo],
-                [encoded.get(i) if encoder_id is not None else None for i in todo],
-                encoder_id,
-            )
-            for i in todo:
-                if same := writing.exact_duplicates(connection, drafts[i].content, drafts[i].memory_id):
-                    duplicates[i] = same
-        waiting = sum(1 for i in todo if encoder_id is None or i not in encoded)
-        return _Outcome(known, duplicates, waiting, note)
-
-    def _sync(self, connection: Any) -> None:
-        """Take over the encoder and the passage policy that the file records: another process may have re-embedded."""
-        self._slot.follow(recorded_encoder(connection)[1])
-        self._policy = _stored_policy(connection) or self._policy
-
-    def _encoder_for(self, connection: Any, made_by: EncoderStamp | None, note: str) -> tuple[int | None, str]:
-        """The id to stamp vectors of ``made_by`` with; ``None`` if the store has moved to another encoder."""
-        assert made_by is not None
-        encoder_id, recorded = recorded_encoder(connection)
-        if recorded is None:
-            encoder_id = record_encoder(connection, made_by)
-            set_setting(connection, "encoder_id", str(encoder_id))
-            set_setting(connection, "passages", json.dumps(asdict(self._policy)))
-            self._slot.follow(made_by)
-        elif not recorded.compatible(made_by):
-            return None, str(mismatch(recorded, made_by))
-        return encoder_id, note
+        return self._writer.remember_many(records, batch_size=batch_size, resume_key=resume_key, progress=progress)
 
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
         """Give vectors to the memories that wait for one; returns how many got theirs.
@@ -493,33 +334,7 @@ class MemoryStore:
         EncoderError
             If the encoder cannot be had or fails; what was done before stays.
         """
-        check_count(batch_size, "batch_size", 1)
-        done = 0
-        with self._file.read() as connection:
-            total = reading.count(connection, "vector IS NULL")
-            self._sync(connection)
-        with Progress("embedding", total, progress) as shown:
-            after = ""
-            while True:
-                with self._file.read() as connection:
-                    rows = connection.execute(
-                        "SELECT id, content FROM memories WHERE vector IS NULL AND id > ? ORDER BY id LIMIT ?",
-                        (after, batch_size),
-                    ).fetchall()
-                if not rows:
-                    return done
-                after = rows[-1][0]
-                encoded, made_by = self._slot.encode_contents([content for _, content in rows], self._policy)
-                with self._file.write() as connection:
-                    encoder_id, note = self._encoder_for(connection, made_by, "")
-                    if encoder_id is None:
-                        raise EncoderError(note)
-                    done += writing.set_vectors(
-                        connection,
-                        [(memory_id, text, made) for (memory_id, text), made in zip(rows, encoded, strict=True)],
-                        encoder_id,
-                    )
-                shown.advance(len(rows))
+        return self._writer.embed_pending(batch_size=batch_size, progress=progress)
 
     # -- changing --------------------------------------------------------------------------------------------------
 
@@ -546,37 +361,33 @@ class MemoryStore:
         InvalidValue
             If a value cannot be stored, or nothing to change is given.
         """
-        checks: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-            "content": (content, check_content),
-            "project": (project, lambda value: optional_text(value, "project")),
-            "category": (category, lambda value: check_text(value, "category")),
-            "tags": (tags, lambda value: json.dumps(check_strings(value, "tags"), ensure_ascii=False)),
-            "importance": (importance, check_importance),
-            "subcategory": (subcategory, lambda value: optional_text(value, "subcategory")),
-            "source": (source, lambda value: optional_text(value, "source")),
-            "related_files": (
-                related_files,
-                lambda value: json.dumps(check_strings(value, "related_files"), ensure_ascii=False),
-            ),
-            "file_checksums": (file_checksums, lambda value: json.dumps(check_checksums(value), ensure_ascii=False)),
-        }
-        columns = {name: check(value) for name, (value, check) in checks.items() if value is not KEEP}
-        if not columns:
-            raise InvalidValue(f"update: nothing to change was given; expected any of {', '.join(checks)}")
+        columns = changed_columns(
+            dict(
+                content=content,
+                project=project,
+                category=category,
+                tags=tags,
+                importance=importance,
+                subcategory=subcategory,
+                source=source,
+                related_files=related_files,
+                file_checksums=file_checksums,
+            )
+        )
         encoded: Encoded | None = None
         made_by: EncoderStamp | None = None
         with self._file.read() as connection:
             writing.require(connection, memory_id, live=True)
-            self._sync(connection)
+            self._writer.sync(connection)
         if "content" in columns:
             # Without an encoder the new text is kept and waits for its vector; the old vector speaks of the old text.
             with contextlib.suppress(EncoderError):
-                (encoded,), made_by = self._slot.encode_contents([columns["content"]], self._policy)
+                (encoded,), made_by = self._writer.slot.encode_contents([columns["content"]], self._writer.policy)
         with self._file.write() as connection:
             writing.require(connection, memory_id, live=True)
             writing.change_columns(connection, memory_id, {**columns, "updated_at": format_time(self._clock())})
             if encoded is not None:
-                encoder_id, _ = self._encoder_for(connection, made_by, "")
+                encoder_id, _ = self._writer.encoder_for(connection, made_by, "")
                 if encoder_id is not None:
                     writing.set_vectors(connection, [(memory_id, columns["content"], encoded)], encoder_id)
             return reading.fetch(connection, [memory_id])[memory_id]
@@ -772,7 +583,7 @@ class MemoryStore:
                     connection, encoder_id, recorded.dimension if recorded else 1, keep=keep
                 )
                 if snapshot is not None:
-                    self._slot.follow(recorded)
+                    self._writer.slot.follow(recorded)
                     yield reading.ReadView(connection, snapshot, recorded, filters or Filters())
                     return
         raise MemlabError(
@@ -829,108 +640,21 @@ class MemoryStore:
             If the encoder cannot be had or fails; the old vectors stay in use.
         """
         check_count(batch_size, "batch_size", 1)
-        chosen = self._slot.get() if encoder is None else encoder
-        policy = passages or self._policy
+        chosen = self._writer.slot.get() if encoder is None else encoder
+        policy = passages or self._writer.policy
         count = maintenance.reembed(self._file, chosen, policy, batch_size=batch_size, progress=progress)
-        self._policy = policy
-        self._slot = EncoderSlot(chosen, stamp(chosen))
+        self._writer.policy = policy
+        self._writer.slot = EncoderSlot(chosen, stamp(chosen))
         return count
 
 
-_DRAFT_ARGUMENTS = (
-    "memory_id",
-    "category",
-    "project",
-    "tags",
-    "importance",
-    "subcategory",
-    "source",
-    "related_files",
-    "file_checksums",
-)
 # Fields of a Memory that a record may carry along (an export has them) and that say nothing new.
-_IGNORED = ("pending", "duplicate_of", "created")
-_ACCEPTED = (
-    "content",
-    *_DRAFT_ARGUMENTS,
-    "created_at",
-    "idempotency_key",
-    "vector",
-    "accessed_at",
-    "access_count",
-    "trashed_at",
-    "updated_at",
-)
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    known: dict[int, str]
-    duplicates: dict[int, tuple[str, ...]]
-    pending: int
-    note: str
-
-
-def _record(record: object) -> dict[str, Any]:
-    if not isinstance(record, Mapping):
-        raise InvalidValue(f"expected a content or a mapping, found {type(record).__name__}")
-    values = {name: value for name, value in record.items() if name not in _IGNORED and not _missing(value)}
-    for name in values:
-        if name not in _ACCEPTED:
-            raise InvalidValue(f"{name!r} is no field of a memory; the fields are {', '.join(_ACCEPTED)}")
-    return values
-
-
-def _missing(value: Any) -> bool:
-    """Whether a value means "not given": None, and the NaN or NaT that a DataFrame puts where nothing is."""
-    return value is None or (isinstance(value, (float, datetime, np.datetime64)) and value != value)
-
-
-def _known(connection: Any, drafts: Sequence[Draft], first_record: int | None) -> dict[int, str]:
-    """Which drafts are in the store already (or earlier in the same batch): index to memory id."""
-    known: dict[int, str] = {}
-    seen: dict[str, int] = {}
-    for i, new in enumerate(drafts):
-        try:
-            memory_id = writing.already_there(connection, new)
-            if memory_id is None:
-                for name in filter(None, (new.key and f"key {new.key}", f"id {new.memory_id}")):
-                    if name in seen:
-                        if drafts[seen[name]].content != new.content:
-                            raise InvalidValue(f"{name} occurs twice in the records, with different content")
-                        memory_id = drafts[seen[name]].memory_id
-                    seen.setdefault(name, i)
-        except MemlabError as error:
-            if first_record is not None:
-                error.args = (f"record {first_record + i}: {error}", *error.args[1:])
-            raise
-        if memory_id is not None:
-            known[i] = memory_id
-    return known
-
-
-def _batches(records: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    batch: list[Any] = []
-    start = 0
-    for record in records:
-        batch.append(record)
-        if len(batch) == size:
-            yield start, batch
-            start += size
-            batch = []
-    if batch:
-        yield start, batch
 
 
 def _with(memory: Memory, **changes: Any) -> Memory:
     from dataclasses import replace
 
     return replace(memory, **changes)
-
-
-def _stored_policy(connection: Any) -> PassagePolicy | None:
-    text = get_setting(connection, "passages")
-    return None if text is None else PassagePolicy(**json.loads(text))
 
 
 __all__ = ["AUTO", "BulkResult", "MemoryStore", "Revision", "StoredPassage", "UnknownMemory"]

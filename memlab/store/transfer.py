@@ -145,7 +145,7 @@ def take_in(store: MemoryStore, arrivals: Sequence[Arrival], made_by: EncoderSta
     with store._file.write() as connection:
         encoder_id: int | None = None
         if made_by is not None and any(new.encoded for new in arrivals):
-            encoder_id, _ = store._encoder_for(connection, made_by, "")
+            encoder_id, _ = store._writer.encoder_for(connection, made_by, "")
         for new in arrivals:
             try:
                 known = _already_there(connection, new)

@@ -160,7 +160,7 @@ def test_a_store_reembedded_elsewhere_is_not_searched_with_the_old_encoder(
     other = PlaneEncoder()
     other.name, other.fingerprint = "other", "other-1"  # same dimension, other weights
     with MemoryStore(store.path) as second:
-        second._slot._encoder = None
+        second._writer.slot._encoder = None
         assert second.reembed(other) == 1
     recall = retriever.recall("retry @0", now=NOW)
     assert recall.trace.mode == "keyword-only"

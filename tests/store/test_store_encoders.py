@@ -62,15 +62,18 @@ def test_a_broken_encoder_loses_nothing(make_store, how):
 
 def test_a_failure_in_mid_bulk_leaves_that_batch_pending(make_store):
     encoder = OddEncoder()
-    encoder.fails = lambda call, given: RuntimeError("gpu lost") if call == 1 else None
+    lost = set(texts(12)[4:8])
+    encoder.fails = lambda call, given: RuntimeError("gpu lost") if lost & set(given) else None
     store = make_store(encoder=encoder)
     result = store.remember_many(texts(12), batch_size=4)
     assert (result.created, result.pending) == (12, 4)
+    assert encoder.calls == 1 + (1 + 3) + 1  # the batch, and no more than three of it one by one
     assert "gpu lost" in result.note
     assert "gpu lost" in repr(result)
     waiting = {memory.memory_id for memory in store.find() if memory.pending}
     assert waiting == set(result.memory_ids[4:8])
     assert set(vectors_in_memory(store)) == set(result.memory_ids) - waiting
+    lost.clear()
     seen: list[tuple[int, int | None]] = []
     assert store.embed_pending(batch_size=3, progress=lambda *step: seen.append(step)) == 4
     assert seen == [(3, 4), (4, 4)]
@@ -78,10 +81,28 @@ def test_a_failure_in_mid_bulk_leaves_that_batch_pending(make_store):
     assert store.embed_pending() == 0
 
 
+def test_one_bad_text_leaves_only_itself_pending(make_store):
+    encoder = OddEncoder()
+    encoder.fails = lambda call, given: RuntimeError("no such character") if "text 5" in given else None
+    store = make_store(encoder=encoder)
+    contents = [f"text {i}" for i in range(8)]
+    result = store.remember_many(contents)
+    assert (result.created, result.pending) == (8, 1)
+    assert "no such character" in result.note
+    assert [memory.content for memory in store.find() if memory.pending] == ["text 5"]
+    make_store(encoder=None).remember_many(["text 8", "text 9"])
+    with pytest.raises(EncoderError, match="2 memories got their vectors; others could not be encoded: .*no such"):
+        store.embed_pending()
+    assert [memory.content for memory in store.find() if memory.pending] == ["text 5"]
+    with pytest.raises(EncoderError, match="no such character"):
+        store.embed_pending()
+    assert_sound(store)
+
+
 def test_embed_pending_keeps_what_was_done_before_a_failure(make_store):
     make_store(encoder=None).remember_many(texts(10))
     encoder = OddEncoder()
-    encoder.fails = lambda call, given: RuntimeError("broke") if call == 2 else None
+    encoder.fails = lambda call, given: RuntimeError("broke") if call >= 2 else None
     store = make_store(encoder=encoder)
     with pytest.raises(EncoderError, match="broke"):
         store.embed_pending(batch_size=4)
