@@ -24,7 +24,7 @@ from memlab.interchange.json_text import json_text
 from memlab.interchange.lines import LineReader
 from memlab.progress import Progress, Show
 from memlab.store.filters import Filters
-from memlab.store.records import check_count
+from memlab.store.records import FIELDS, check_count
 from memlab.store.transfer import WholeMemory, take_in, whole_memories
 from memlab.timestamps import utc_now
 
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from memlab.encoders.base import EncoderStamp
     from memlab.store import MemoryStore, PassagePolicy
 
-FIELDS = (
-    "memory_id",
-    "content",
-    "category",
-    "project",
-    "tags",
-    "importance",
-    "created_at",
-    "accessed_at",
-    "access_count",
-    "subcategory",
-    "source",
-    "related_files",
-    "file_checksums",
-    "trashed_at",
-    "updated_at",
-)
 FilePath = str | os.PathLike[str]
 
 

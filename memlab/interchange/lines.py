@@ -23,26 +23,11 @@ import numpy as np
 from memlab.errors import FormatError, InvalidValue
 from memlab.interchange.json_text import json_text
 from memlab.store.encoding import Encoded
-from memlab.store.records import check_content, check_text, draft
+from memlab.store.records import FIELDS, check_content, check_text, draft
 from memlab.store.transfer import Arrival
 from memlab.timestamps import format_time, parse_time
 
-_OWN = (
-    "memory_id",
-    "category",
-    "project",
-    "tags",
-    "importance",
-    "created_at",
-    "accessed_at",
-    "access_count",
-    "subcategory",
-    "source",
-    "related_files",
-    "file_checksums",
-    "trashed_at",
-    "updated_at",
-)
+_OWN = tuple(name for name in FIELDS if name != "content")
 METADATA = ("project", "category", "subcategory", "tags", "importance", "created_at", "source", "related_files")
 _BESIDES = ("revisions", "idempotency_keys", "encoder", "vector", "passages")
 _BEIR = ("_id", "title", "text", "metadata")

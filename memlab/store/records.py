@@ -34,6 +34,8 @@ COLUMNS = (
     "trashed_at",
     "updated_at",
 )
+# The same by the names of a Memory's fields.
+FIELDS = ("memory_id", *COLUMNS[1:])
 SELECT_COLUMNS = ", ".join(f"m.{name}" for name in COLUMNS)
 
 

@@ -209,30 +209,7 @@ class Writer:
         resume_key: str | None = None,
         progress: Show = None,
     ) -> BulkResult:
-        """Store many memories: encoded in batches, each batch one transaction.
-
-        Parameters
-        ----------
-        records : iterable of str or mapping
-            Contents, or mappings with the arguments of :meth:`remember` (``content`` is required). The DataFrame of
-            :meth:`memories` can be given as ``frame.to_dict("records")``.
-        batch_size : int
-            Records a transaction. What was committed stays if the work is interrupted.
-        resume_key : str, optional
-            Makes a repetition of the same call go on where it stopped: record ``i`` gets the idempotency key
-            ``resume_key/i``. Records with an id of their own resume without it.
-        progress : bool or callable, optional
-            See :class:`memlab.progress.Progress`.
-
-        Returns
-        -------
-        BulkResult
-
-        Raises
-        ------
-        InvalidValue, IdempotencyError, DuplicateIdError
-            Naming the record. The batch it is in is not stored, those before are.
-        """
+        """See :meth:`MemoryStore.remember_many`."""
         if isinstance(records, (str, Mapping)):
             raise InvalidValue("records: expected an iterable of contents or mappings; use remember() for one memory")
         if not isinstance(records, Iterable) or hasattr(records, "to_dict"):
@@ -269,13 +246,7 @@ class Writer:
         return BulkResult(tuple(ids), created, existing, duplicates, pending, note)
 
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
-        """Give vectors to the memories that wait for one; returns how many got theirs.
-
-        Raises
-        ------
-        EncoderError
-            If the encoder cannot be had or fails; what was done before stays.
-        """
+        """See :meth:`MemoryStore.embed_pending`."""
         check_count(batch_size, "batch_size", 1)
         done = 0
         with self.file.read() as connection:
