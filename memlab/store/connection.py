@@ -259,11 +259,15 @@ class StoreFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def require_writable(self) -> None:
+        """Raise :class:`StoreReadOnly` for a store opened read-only; before work that would be in vain."""
+        if self.read_only:
+            raise StoreReadOnly(f"{self.path}: the store was opened with read_only=True; open it without to write")
+
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A write transaction: all of it is committed, or after any exception nothing."""
-        if self.read_only:
-            raise StoreReadOnly(f"{self.path}: the store was opened with read_only=True; open it without to write")
+        self.require_writable()
         with _translated(self.path), self._in_use() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

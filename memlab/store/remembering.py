@@ -164,6 +164,7 @@ class Writer:
 
     def store_batch(self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None) -> Outcome:
         """Encode what is new, then write it in one transaction."""
+        self.file.require_writable()
         with self.file.read() as connection:
             self.sync(connection)
             known = _known(connection, drafts, first_record)
@@ -247,6 +248,7 @@ class Writer:
 
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
         """See :meth:`MemoryStore.embed_pending`."""
+        self.file.require_writable()
         check_count(batch_size, "batch_size", 1)
         done = 0
         with self.file.read() as connection:

@@ -361,6 +361,7 @@ class MemoryStore:
         InvalidValue
             If a value cannot be stored, or nothing to change is given.
         """
+        self._file.require_writable()
         columns = changed_columns(
             dict(
                 content=content,
@@ -639,6 +640,7 @@ class MemoryStore:
         EncoderError
             If the encoder cannot be had or fails; the old vectors stay in use.
         """
+        self._file.require_writable()
         check_count(batch_size, "batch_size", 1)
         chosen = self._writer.slot.get() if encoder is None else encoder
         policy = passages or self._writer.policy

@@ -356,7 +356,9 @@ def expect(error, call):
     raise SystemExit(f"no {error.__name__}")
 
 folder = Path(sys.argv[1])
-MemoryStore(folder / "warm.db", HashingEncoder(8)).close()
+# Whatever is imported late is imported now: the folder of the project may be closed to others.
+with MemoryStore(folder / "warm.db", HashingEncoder(8)) as warm:
+    warm.remember("one")
 if os.getuid() == 0:
     for path in [folder, *folder.rglob("*")]:
         os.chown(path, 65534, 65534)
