@@ -114,4 +114,5 @@ def _place(*, forced: bool) -> _Place | None:
         shell = get_ipython()
         if shell is not None and getattr(shell, "kernel", None) is not None:
             return _Notebook()
-    return _Terminal() if forced or sys.stderr.isatty() else None
+    # A service or a windowed Python has no stderr at all.
+    return _Terminal() if sys.stderr is not None and (forced or sys.stderr.isatty()) else None

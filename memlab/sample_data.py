@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import FormatError
+from memlab.store import AUTO, MemoryStore
 
 if TYPE_CHECKING:
     from memlab.progress import Show
-    from memlab.store import MemoryStore
     from memlab.store.encoding import EncoderChoice
 
 SAMPLE_NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
@@ -75,7 +75,7 @@ class Sample:
     def build(
         self,
         path: str | os.PathLike[str],
-        encoder: EncoderChoice | None = None,
+        encoder: EncoderChoice = AUTO,
         *,
         progress: Show = None,
         **options: Any,
@@ -85,16 +85,18 @@ class Sample:
         Parameters
         ----------
         path : str or Path
-        encoder : Encoder, optional
-            all-MiniLM-L6-v2 by default.
+        encoder : Encoder, None or AUTO
+            all-MiniLM-L6-v2 by default; ``None`` for keyword recall alone.
         progress : bool or callable, optional
         options
             More arguments for :class:`MemoryStore`.
         """
-        from memlab.store import AUTO, MemoryStore
-
-        store = MemoryStore(path, AUTO if encoder is None else encoder, **options)
-        store.remember_many(self.records, progress=progress)
+        store = MemoryStore(path, encoder, **options)
+        try:
+            store.remember_many(self.records, progress=progress)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     def __repr__(self) -> str:
@@ -129,10 +131,10 @@ def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
         SampleQuery(
             query_id=row["_id"],
             text=row["text"],
-            tests=row.get("metadata", {}).get("tests", ""),
-            filters=row.get("metadata", {}).get("filter", {}),
+            tests=_metadata(row).get("tests", ""),
+            filters=_metadata(row).get("filter", {}),
             judgments=judgments.get(row["_id"], {}),
-            note=row.get("metadata", {}).get("note", ""),
+            note=_metadata(row).get("note", ""),
         )
         for row in _lines(place / "queries.jsonl")
     )
@@ -165,9 +167,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         raise FormatError(f"{path}, line {number}: {error}") from error
 
 
+def _metadata(row: dict[str, Any]) -> dict[str, Any]:
+    metadata = row.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def _record(row: dict[str, Any]) -> dict[str, Any]:
     title = row.get("title") or ""
-    metadata = row.get("metadata") or {}
+    metadata = _metadata(row)
     return {
         "memory_id": row["_id"],
         "content": f"{title}\n\n{row['text']}" if title else row["text"],

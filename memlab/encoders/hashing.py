@@ -23,6 +23,7 @@ _VERSION = 1
 _WORD_WEIGHT = 2
 _GRAM_WEIGHT = 1
 _GRAM = 3
+_WORD_KEPT = 64
 _GRAM_CHARACTERS = 64
 # Scripts written without spaces: kana, CJK ideographs with their extensions, and compatibility forms.
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
@@ -139,8 +140,17 @@ def _hash(feature: str) -> int:
     return int.from_bytes(blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-@lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[tuple[int, int], ...]:
+    # A pasted word of a megabyte must not stay in the cache.
+    return _features_kept(word) if len(word) <= _WORD_KEPT else _features_of(word)
+
+
+@lru_cache(maxsize=50_000)
+def _features_kept(word: str) -> tuple[tuple[int, int], ...]:
+    return _features_of(word)
+
+
+def _features_of(word: str) -> tuple[tuple[int, int], ...]:
     folded = unicodedata.normalize("NFKC", word.casefold())
     # The prefixes keep a word and a trigram of the same letters apart.
     features = [(_hash("w" + folded), _WORD_WEIGHT)]

@@ -123,7 +123,12 @@ class KeywordChannel:
     weights : mapping of str to float, optional
         bm25 weights of the columns content, category, project, tags and files; 1 by default.
     max_terms : int
-        Most terms of a query that are looked for.
+        Most terms of a query that are looked for, 1 to 200.
+
+    Raises
+    ------
+    InvalidValue
+        If a column is unknown, or a number outside its bounds.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -137,6 +142,7 @@ class KeywordChannel:
                 raise InvalidValue(f"weights: {column!r} is no searched column; these are {', '.join(SEARCH_COLUMNS)}")
             if not (isinstance(weight, (int, float)) and np.isfinite(weight) and weight >= 0):
                 raise InvalidValue(f"weights: expected a number of 0 or more for {column}, found {weight!r}")
+        object.__setattr__(self, "weights", dict(self.weights))
         if isinstance(self.max_terms, bool) or not isinstance(self.max_terms, int) or not 1 <= self.max_terms <= 200:
             raise InvalidValue(f"max_terms: expected a whole number from 1 to 200, found {self.max_terms!r}")
 
@@ -147,7 +153,7 @@ class KeywordChannel:
             return ChannelResult(self.name, note="the query has no letters or digits to look for", terms=wanted)
         rows = view.keyword(wanted.match, depth, self.weights)
         hits = tuple(ChannelHit(row.number, row.memory_id, rank, row.score) for rank, row in enumerate(rows, 1))
-        return ChannelResult(self.name, hits, "" if hits else "no memory has any of the terms", terms=wanted)
+        return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has any of the terms"), terms=wanted)
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
@@ -181,9 +187,10 @@ class VectorChannel:
         if query.vector is None:
             return ChannelResult(self.name, note=query.note, ran=False)
         documents = view.snapshot.documents
-        numbers, _, cosines = nearest(documents, query.vector, depth, documents.rows(view.allowed()))
+        rows = documents.rows(view.allowed())
+        numbers, _, cosines = nearest(documents, query.vector, depth, rows, view.document_scores(query.vector, rows))
         hits = _ranked(view, numbers, cosines, [None] * len(numbers), depth)
-        return ChannelResult(self.name, hits, "" if hits else "no memory has a vector to compare")
+        return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has a vector to compare"))
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
@@ -208,6 +215,11 @@ class PassageChannel:
     single_passages : bool
         Let memories of one passage vote here too, as the studied system does: one vector then has two votes, unless
         the fusion counts only the better of them.
+
+    Raises
+    ------
+    InvalidValue
+        If the scope is another word.
     """
 
     scope: Literal["all", "candidates"] = "all"
@@ -228,7 +240,7 @@ class PassageChannel:
         note = ""
         if not hits:
             several = len(view.snapshot.several_passages)
-            note = "no memory of several passages is near enough" if several else "no memory has more than one passage"
+            note = "no memory of several passages is near enough" if several else _nothing(view, "has several passages")
         return ChannelResult(self.name, hits, note)
 
     def _order(self, vector: FloatMatrix, view: ReadView, depth: int, found: frozenset[int]) -> tuple[ChannelHit, ...]:
@@ -240,7 +252,8 @@ class PassageChannel:
         allowed = self._allowed(view, found)
         # No more than `depth` memories of either kind can be among the best `depth` of both.
         single_rows = snapshot.documents.rows(allowed, without=several)
-        numbers, _, cosines = nearest(snapshot.documents, vector, depth, single_rows)
+        coarse = view.document_scores(vector, single_rows)
+        numbers, _, cosines = nearest(snapshot.documents, vector, depth, single_rows, coarse)
         best: dict[int, tuple[float, int | None]] = {
             number: (cosine, None) for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
         }
@@ -284,6 +297,10 @@ class PassageChannel:
             if hit.number == number:
                 return hit.rank, hit.raw_score
         return "it is not among the memories that may take part"
+
+
+def _nothing(view: ReadView, what: str) -> str:
+    return f"no memory {'that passes the filters ' if view.filters else ''}{what}"
 
 
 def _ranked(

@@ -104,6 +104,10 @@ def why_not(
     if place is not None:
         return _below_limit(trace, place)
     if retriever is None or candidates is None:
+        with store.view(trace.filters) as view:
+            failing = view.failing_conditions(memory_id)
+        if failing:
+            return WhyNot(memory_id, False, (f"it does not pass the filters {', '.join(failing)}",), ())
         return WhyNot(memory_id, False, (f"it is not among the first {len(trace.ranked)} in this order",), ())
     with store.view(trace.filters) as view:
         failing = view.failing_conditions(memory_id)
@@ -145,8 +149,10 @@ def _beyond_depth(
     with store.view(trace.filters) as view:
         number = view.number(memory_id)
         found = frozenset(hit.number for result in candidates.results for hit in result.hits)
+        # The store may have been re-embedded since: then the vector of that time compares with nothing.
+        query = retriever.fitting(candidates.query, view)
         for channel in retriever.channels:
-            located = channel.locate(candidates.query, view, number if number is not None else -1, found)
+            located = channel.locate(query, view, number if number is not None else -1, found)
             if isinstance(located, str):
                 reasons.append(f"{channel.name}: {located}")
                 continue
@@ -163,12 +169,12 @@ def _beyond_depth(
                     "was made, or its weight is 0"
                 )
     remedies: list[str] = []
-    if depths:
-        depth = min(depths)
+    for depth in sorted(depths):
         place = _again(trace, retriever, candidates, depth=depth, filters=trace.filters).place(memory_id)
         if place is not None:
             needs = "" if place.rank <= trace.limit else f" and limit={place.rank}"
             remedies.append(f"depth={depth}{needs}: it would come {place.rank}")
+            break
     if store.get(memory_id).pending:
         remedies.append("embed_pending(), so that it has a vector to be found by")
     return WhyNot(memory_id, False, tuple(reasons), tuple(remedies))
@@ -177,7 +183,9 @@ def _beyond_depth(
 def _again(trace: Trace, retriever: HybridRetriever, candidates: Candidates, *, depth: int, filters: Filters) -> Trace:
     """The same recall with another depth or other filters; the query is not embedded again."""
     other = retriever.replace(depth=depth)
-    found = other.gather(trace.query, filters=filters, query_vector=candidates.query.vector)
+    found = other.gather(
+        trace.query, filters=filters, query_vector=candidates.query.vector, made_by=candidates.query.made_by
+    )
     return other.rank(found, limit=trace.limit, now=trace.now, recency_boost=bool(trace.recency)).trace
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Protocol
 
 from memlab.errors import InvalidValue
@@ -36,6 +37,13 @@ Lists = Mapping[str, Sequence[Ranked]]
 """Channel name to its list."""
 
 
+Formula = Callable[[str, Ranked], str]
+Groups = tuple[tuple[str, ...], ...]
+# Document vector and passages are looks at one text by one model: the better look speaks for the memory. Counted both,
+# a long memory would have one vote more than a short one for the same evidence.
+ONE_VOTE: Groups = (("vector", "passage"),)
+
+
 class Fusion(Protocol):
     """Anything that turns the channels' lists into contributions."""
 
@@ -43,33 +51,46 @@ class Fusion(Protocol):
         """What each channel adds to each memory's score; memories in no list are absent."""
         ...
 
-    def formula(self, channel: str, rank: int, raw_score: float, contribution: float) -> str:
-        """How one contribution came about, in figures."""
+    def formulas(self, lists: Lists) -> Formula:
+        """A function that says, in figures, how one row of a channel's list became its contribution."""
+        ...
+
+    @property
+    def one_vote(self) -> Groups:
+        """Groups of channels that have one vote together."""
         ...
 
 
-Groups = tuple[tuple[str, ...], ...]
-# Document vector and passages are looks at one text by one model: the better look speaks for the memory. Counted both,
-# a long memory would have one vote more than a short one for the same evidence.
-ONE_VOTE: Groups = (("vector", "passage"),)
+def silent(by_channel: Mapping[str, float], groups: Groups) -> set[str]:
+    """The channels that give way to another one of their group: all but the largest, the first of equal ones."""
+    found: set[str] = set()
+    for group in groups:
+        voting = [channel for channel in group if channel in by_channel]
+        if len(voting) > 1:
+            best = max(voting, key=lambda channel: by_channel[channel])
+            found.update(channel for channel in voting if channel != best)
+    return found
 
 
 def _settle(result: Contributions, groups: Groups) -> Contributions:
-    """Within each group leave every memory its largest contribution, the first of equal ones; the others become 0."""
     for by_channel in result.values():
-        for group in groups:
-            voting = [channel for channel in group if channel in by_channel]
-            if len(voting) > 1:
-                best = max(voting, key=lambda channel: by_channel[channel])
-                by_channel.update({channel: 0.0 for channel in voting if channel != best})
+        by_channel.update(dict.fromkeys(silent(by_channel, groups), 0.0))
     return result
 
 
+def number(value: object, name: str, *, above_zero: bool = False) -> float:
+    """A number from 0 to a thousand million, numpy's included."""
+    try:
+        found = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
+    except OverflowError:
+        found = -1.0
+    if not 0 <= found <= 1e9 or (above_zero and found == 0):
+        raise InvalidValue(f"{name}: expected a number {'above' if above_zero else 'of at least'} 0, found {value!r}")
+    return found
+
+
 def _checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
-    for channel, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight) or weight < 0:
-            raise InvalidValue(f"weights: expected a number of 0 or more for {channel!r}, found {weight!r}")
-    return {channel: float(weight) for channel, weight in weights.items()}
+    return {channel: number(weight, f"weights: {channel}") for channel, weight in weights.items()}
 
 
 def _checked_groups(groups: Iterable[Iterable[str]]) -> Groups:
@@ -103,6 +124,11 @@ class RRF:
     one_vote : tuple of tuple of str
         Groups of channels that have one vote together: of a memory's contributions in a group the largest counts and
         the others are 0. ``()`` lets every channel vote.
+
+    Raises
+    ------
+    InvalidValue
+        If a number is negative or none at all.
     """
 
     k: float = 60
@@ -110,8 +136,7 @@ class RRF:
     one_vote: Groups = ONE_VOTE
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, float)) or not math.isfinite(self.k) or self.k < 0:
-            raise InvalidValue(f"k: expected a number of 0 or more, found {self.k!r}")
+        object.__setattr__(self, "k", number(self.k, "k"))
         object.__setattr__(self, "weights", _checked_weights(self.weights))
         object.__setattr__(self, "one_vote", _checked_groups(self.one_vote))
 
@@ -126,11 +151,9 @@ class RRF:
                 result.setdefault(row.memory_id, {})[channel] = weight / (self.k + row.rank)
         return _settle(result, self.one_vote)
 
-    def formula(self, channel: str, rank: int, raw_score: float, contribution: float) -> str:
+    def formulas(self, lists: Lists) -> Formula:
         """See :class:`Fusion`."""
-        if contribution == 0:
-            return NOT_COUNTED
-        return f"{self.weights.get(channel, 1.0):g} / ({self.k:g} + {rank})"
+        return lambda channel, row: f"{self.weights.get(channel, 1.0):g} / ({self.k:g} + {row.rank})"
 
     def __repr__(self) -> str:
         return _settings(self, [f"k={self.k:g}"])
@@ -151,6 +174,11 @@ class ConvexFusion:
         By channel name, 1 where not named. A channel of weight 0 is shown in the trace but brings no memory in.
     one_vote : tuple of tuple of str
         See :class:`RRF`.
+
+    Raises
+    ------
+    InvalidValue
+        If a number is negative or none at all.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -162,6 +190,16 @@ class ConvexFusion:
 
     def contributions(self, lists: Lists) -> Contributions:
         """See :class:`Fusion`."""
+        scales = self._scales(lists)
+        result: Contributions = {}
+        for channel, (weight, low, high) in scales.items():
+            for row in lists[channel]:
+                share = (row.raw_score - low) / (high - low) if high > low else 1.0
+                result.setdefault(row.memory_id, {})[channel] = weight * share
+        return _settle(result, self.one_vote)
+
+    def _scales(self, lists: Lists) -> dict[str, tuple[float, float, float]]:
+        """By channel: its share of the weights, and the extremes that its scores are scaled by."""
         weights = {channel: self.weights.get(channel, 1.0) for channel, rows in lists.items() if rows}
         weights = {channel: weight for channel, weight in weights.items() if weight > 0}
         grouped = {channel for group in self.one_vote for channel in group}
@@ -169,19 +207,23 @@ class ConvexFusion:
         families += [[channel] for channel in weights if channel not in grouped]
         families = [family for family in families if family]
         total = math.fsum(max(weights[channel] for channel in family) for family in families)
-        result: Contributions = {}
+        scales: dict[str, tuple[float, float, float]] = {}
         for family in families:
             scores = [row.raw_score for channel in family for row in lists[channel]]
-            low, span = min(scores), max(scores) - min(scores)
-            for channel in family:
-                for row in lists[channel]:
-                    share = (row.raw_score - low) / span if span > 0 else 1.0
-                    result.setdefault(row.memory_id, {})[channel] = weights[channel] / total * share
-        return _settle(result, self.one_vote)
+            scales.update({channel: (weights[channel] / total, min(scores), max(scores)) for channel in family})
+        return scales
 
-    def formula(self, channel: str, rank: int, raw_score: float, contribution: float) -> str:
+    def formulas(self, lists: Lists) -> Formula:
         """See :class:`Fusion`."""
-        return f"weight {self.weights.get(channel, 1.0):g}, score {raw_score:.3g} scaled within the list"
+        scales = self._scales(lists)
+
+        def say(channel: str, row: Ranked) -> str:
+            weight, low, high = scales[channel]
+            if high == low:
+                return f"{weight:.4g}, all scores being equal"
+            return f"{weight:.4g} x ({row.raw_score:.4g} - {low:.4g}) / ({high:.4g} - {low:.4g})"
+
+        return say
 
     def __repr__(self) -> str:
         return _settings(self, [])

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 Spans = list[tuple[int, int]]
+_MOST_SPANS = 150  # more matches than that make no better excerpt
 
 
 def fold(text: str) -> str:
@@ -46,6 +47,7 @@ def window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[in
     """
     if len(text) <= length:
         return 0, len(text)
+    spans = spans[:_MOST_SPANS]
     best, best_weight = 0, _weight(text, spans, 0, length)
     for first, _ in spans:
         start = max(0, first - length // 5)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import UnknownMemory
@@ -126,21 +127,24 @@ class Recall:
         retriever: HybridRetriever | None = None,
         candidates: Candidates | None = None,
     ) -> Recall:
-        """Fetch the content of the first ``limit`` of the ranked memories."""
-        top = trace.ranked[: trace.limit]
-        matched = {
-            row.memory_id: part.passage for row in top if (part := row.of("passage")) and part.passage is not None
-        }
-        with store.view() as view:
-            memories = view.memories([row.memory_id for row in top])
-            spans = view.spans(list(matched.items()))
-        hits = tuple(
-            Hit(memories[row.memory_id], row, spans.get((row.memory_id, matched.get(row.memory_id, -1))))
-            for row in top
-            # Forgotten or purged between the search and this look.
-            if row.memory_id in memories and memories[row.memory_id].trashed_at is None
-        )
-        return cls(trace, hits, store, retriever, candidates)
+        """Fetch the content of the first ``limit`` of the ranked memories.
+
+        What was forgotten or purged between the search and this look takes no place: the others move up.
+        """
+        started = perf_counter()
+        ranked = trace.ranked
+        while True:
+            top = ranked[: trace.limit]
+            matched = {row.memory_id: part.passage if (part := row.of("passage")) else None for row in top}
+            found = store.read_hits(matched)
+            gone = {row.memory_id for row in top if row.memory_id not in found}
+            if not gone:
+                break
+            left = (row for row in ranked if row.memory_id not in gone)
+            ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(left, 1))
+        timings = {**trace.timings, "fetch": 1000 * (perf_counter() - started)}
+        hits = tuple(Hit(found[row.memory_id][0], row, found[row.memory_id][1]) for row in top)
+        return cls(replace(trace, ranked=ranked, timings=timings), hits, store, retriever, candidates)
 
     # -- a sequence of hits ----------------------------------------------------------------------------------------
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from memlab.errors import InvalidValue
+from memlab.retrieval.fusion import number
 from memlab.timestamps import age_days
 
 
@@ -26,14 +24,19 @@ class RecencyRanker:
         After this many days half of the boost is left.
     strength : float
         The boost at age 0: 0.15 is 15 %.
+
+    Raises
+    ------
+    InvalidValue
+        If the half-life is not above 0, or the strength negative.
     """
 
     half_life_days: float = 14.0
     strength: float = 0.15
 
     def __post_init__(self) -> None:
-        _number("half_life_days", self.half_life_days, above_zero=True)
-        _number("strength", self.strength, above_zero=False)
+        object.__setattr__(self, "half_life_days", number(self.half_life_days, "half_life_days", above_zero=True))
+        object.__setattr__(self, "strength", number(self.strength, "strength"))
 
     def factor(self, created_at: datetime, now: datetime) -> float:
         """The recency factor of a memory made at ``created_at``; a time after ``now`` counts as age 0."""
@@ -41,9 +44,3 @@ class RecencyRanker:
 
     def __repr__(self) -> str:
         return f"RecencyRanker(half_life_days={self.half_life_days:g}, strength={self.strength:g})"
-
-
-def _number(name: str, value: Any, *, above_zero: bool) -> None:
-    fits = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
-    if not fits or value < 0 or (above_zero and value == 0):
-        raise InvalidValue(f"{name}: expected a number {'above' if above_zero else 'of at least'} 0, found {value!r}")

@@ -175,7 +175,7 @@ def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
 def share_words(hit: Hit) -> list[str]:
     """``keyword #1 +0.0164`` and so on."""
     words = [
-        f"{part.channel} #{part.rank} " + (f"{part.contribution:+.4f}" if part.contribution else "(not counted)")
+        f"{part.channel} #{part.rank} " + (f"{part.contribution:+.4f}" if part.counted else "(not counted)")
         for part in hit.place.contributions
     ]
     if hit.place.recency_factor != 1.0:

@@ -9,9 +9,7 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from memlab.encoders.base import FloatMatrix
+from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors
 from memlab.errors import EncoderError, InvalidValue
 from memlab.retrieval.channels import (
     Channel,
@@ -22,7 +20,7 @@ from memlab.retrieval.channels import (
     VectorChannel,
     timed,
 )
-from memlab.retrieval.fusion import RRF, Fusion, fused
+from memlab.retrieval.fusion import NOT_COUNTED, RRF, Fusion, fused, silent
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.terms import clean
@@ -103,8 +101,8 @@ class HybridRetriever:
         names = [channel.name for channel in self.channels]
         if not names or len(set(names)) < len(names):
             raise InvalidValue(f"channels: expected one or more channels with different names, found {names}")
-        whole(self.depth, "depth", least=1)
-        whole(self.limit, "limit", least=0)
+        object.__setattr__(self, "depth", whole(self.depth, "depth", least=1))
+        object.__setattr__(self, "limit", whole(self.limit, "limit", least=0))
         weights = getattr(self.fusion, "weights", {})
         for name in weights:
             if name not in KNOWN_CHANNELS and name not in names:
@@ -184,6 +182,7 @@ class HybridRetriever:
         *,
         filters: Filters | Mapping[str, Any] | None = None,
         query_vector: FloatMatrix | None = None,
+        made_by: EncoderStamp | None = None,
         **given: Any,
     ) -> Candidates:
         """The first half of a recall: embed the query and ask every channel.
@@ -192,61 +191,87 @@ class HybridRetriever:
         ----------
         query_vector : ndarray of float32, shape (dimension,), optional
             Where it is known already: encoding many queries at once is cheaper.
+        made_by : EncoderStamp, optional
+            Whose vector that is; the store's own encoder's by default.
+
+        Returns
+        -------
+        Candidates
+
+        Raises
+        ------
+        InvalidValue
+            If the query is no text, a filter is unknown, or the vector has the wrong shape or holds NaN.
         """
         if not isinstance(query, str):
             raise InvalidValue(f"query: expected text, found {type(query).__name__}")
         chosen = Filters.of(filters, **given)
         timings: dict[str, float] = {}
         started = perf_counter()
-        prepared = self._prepare(query, query_vector)
+        prepared = self._prepare(query) if query_vector is None else Query(query, query_vector, made_by=made_by)
         timings["encode"] = 1000 * (perf_counter() - started)
-        started = perf_counter()
-        with self.store.view(chosen) as view:
-            timings["open"] = 1000 * (perf_counter() - started)
-            prepared = self._fitting(prepared, view)
-            results: list[ChannelResult] = []
-            found: frozenset[int] = frozenset()
-            for channel in self.channels:
-                result = timed(channel, prepared, view, self.depth, found)
-                results.append(result)
-                timings[channel.name] = result.milliseconds
-                found |= {hit.number for hit in result.hits}
-            facts = {
-                number: (memory_id, from_stored(created), accesses)
-                for number, (memory_id, created, accesses) in view.facts(sorted(found)).items()
-            }
-            searched = view.live_count()
-            used = view.encoder.name if view.encoder is not None and prepared.vector is not None else None
-        return Candidates(prepared, chosen, self.depth, tuple(results), facts, searched, used, timings)
+        for attempt in (1, 2):
+            started = perf_counter()
+            with self.store.view(chosen) as view:
+                timings["open"] = 1000 * (perf_counter() - started)
+                fitting = self.fitting(prepared, view)
+                if prepared.made_by is None or fitting.vector is not None or attempt == 2:
+                    return self._ask(fitting, chosen, view, timings)
+            # The store was re-embedded between the two looks: once more with the encoder that it has now.
+            prepared = self._prepare(query)
+        raise AssertionError("the second attempt returns")  # pragma: no cover
 
-    def _prepare(self, text: str, vector: FloatMatrix | None) -> Query:
-        if vector is not None:
-            return Query(text, np.asarray(vector, dtype=np.float32))
+    def _ask(self, query: Query, chosen: Filters, view: ReadView, timings: dict[str, float]) -> Candidates:
+        """Ask every channel, within one view."""
+        results: list[ChannelResult] = []
+        found: frozenset[int] = frozenset()
+        for channel in self.channels:
+            result = timed(channel, query, view, self.depth, found)
+            results.append(result)
+            timings[channel.name] = result.milliseconds
+            found |= {hit.number for hit in result.hits}
+        started = perf_counter()
+        facts = {
+            number: (memory_id, from_stored(created), accesses)
+            for number, (memory_id, created, accesses) in view.facts(sorted(found)).items()
+        }
+        timings["facts"] = 1000 * (perf_counter() - started)
+        used = view.encoder.name if view.encoder is not None and query.vector is not None else None
+        return Candidates(query, chosen, self.depth, tuple(results), facts, view.searched, used, timings)
+
+    def _prepare(self, text: str) -> Query:
         if not any(channel.needs_vector for channel in self.channels):
             return Query(text, None, "no channel needs the query's vector")
         if not clean(text).strip():
             return Query(text, None, "the query is blank")
+        if self.store.encoder_stamp is None and self.store.wants_encoder:
+            return Query(text, None, "no memory has a vector yet")  # no need to load a model for that
         try:
-            if self.store.encoder_stamp is None and self.store.wants_encoder:
-                return Query(text, None, "no memory has a vector yet")  # no need to load a model for that
             encoded, made_by = self.store.encode_query_stamped(text)
-            return Query(text, encoded, made_by=made_by)
         except EncoderError as error:
             return Query(text, None, str(error))
+        return Query(text, encoded, made_by=made_by)
 
     @staticmethod
-    def _fitting(query: Query, view: ReadView) -> Query:
-        """Without its vector if the store's vectors cannot be compared with it: another process re-embedded it."""
+    def fitting(query: Query, view: ReadView) -> Query:
+        """The query, without its vector if that cannot be compared with the store's: another process re-embedded it.
+
+        Raises
+        ------
+        InvalidValue
+            If a vector of unknown origin has another dimension than the store's, or is none.
+        """
         if query.vector is None or view.encoder is None:
             return query
-        if query.made_by is not None and not view.encoder.compatible(query.made_by):
+        if query.made_by is not None:
+            if view.encoder.compatible(query.made_by):
+                return query
             return Query(query.text, None, str(mismatch(view.encoder, query.made_by)))
-        if query.vector.shape != (view.encoder.dimension,):
-            raise InvalidValue(
-                f"query_vector: expected shape ({view.encoder.dimension},) as {view.encoder.name} makes it, "
-                f"found {query.vector.shape}"
-            )
-        return query
+        try:
+            row = check_vectors([query.vector], 1, view.encoder.dimension, "query_vector")[0]
+        except EncoderError as error:
+            raise InvalidValue(str(error)) from None
+        return Query(query.text, row, made_by=view.encoder)
 
     def rank(
         self,
@@ -256,7 +281,14 @@ class HybridRetriever:
         recency_boost: bool | None = None,
         now: datetime | str | None = None,
     ) -> Recall:
-        """The second half of a recall: fuse, boost, order. Nothing is embedded or searched again."""
+        """The second half of a recall: fuse, boost, order. Nothing is embedded or searched again.
+
+        Raises
+        ------
+        InvalidValue
+            If the limit is no whole number of 0 or more, ``now`` names no zone, or the boost is wanted and
+            ``recency`` is ``None``.
+        """
         wanted = self.limit if limit is None else whole(limit, "limit", least=0)
         boost = self.recency_boost if recency_boost is None else bool(recency_boost)
         if recency_boost and self.recency is None:
@@ -305,13 +337,15 @@ def rank_all(
             factor = recency.factor(candidates.facts[numbers[memory_id]][1], now) if recency else 1.0
             unordered.append((-(fused(by_channel.values()) * factor), memory_id, factor))
     ranked: list[RankedMemory] = []
+    say = fusion.formulas(lists)
     for rank, (_, memory_id, factor) in enumerate(sorted(unordered), 1):
         created_at = candidates.facts[numbers[memory_id]][1]
         parts = []
+        unheard = silent(contributions[memory_id], fusion.one_vote)
         for channel, contribution in contributions[memory_id].items():
-            hit = rows[channel, memory_id]
-            formula = fusion.formula(channel, hit.rank, hit.raw_score, contribution)
-            parts.append(Contribution(channel, hit.rank, hit.raw_score, contribution, formula, hit.passage))
+            hit, counted = rows[channel, memory_id], channel not in unheard
+            formula = say(channel, hit) if counted else NOT_COUNTED
+            parts.append(Contribution(channel, hit.rank, hit.raw_score, contribution, formula, hit.passage, counted))
         age = age_days(created_at, now)
         ranked.append(RankedMemory(memory_id, numbers[memory_id], rank, tuple(parts), factor, age, created_at))
     return tuple(ranked)
@@ -330,7 +364,8 @@ def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:
 
 
 def whole(value: Any, name: str, *, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+    """A whole number of at least ``least`` and at most a thousand million, numpy's included."""
+    index = getattr(value, "__index__", None)
+    if isinstance(value, bool) or index is None or not least <= index() <= 1_000_000_000:
         raise InvalidValue(f"{name}: expected a whole number of at least {least}, found {value!r}")
-    return int(value.__index__())
+    return int(index())

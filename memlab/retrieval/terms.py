@@ -19,6 +19,8 @@ STOP_WORDS = frozenset(
 
 # Marks that hold an identifier together: ADR-016, foo.bar, a/b, memory:safe, don't, C:\repo\main.py, snake_case.
 _JOINERS = "-._/:'\u2019\\@+#~&="
+# Most tokens of one phrase: FTS5 takes minutes over one of ten thousand (a pasted path list, a line of CSV).
+_MOST_PARTS = 12
 # Surrogates cannot be encoded; NUL ends text for some of SQLite's functions.
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -81,18 +83,24 @@ def _words(text: str) -> list[str]:
     words: list[str] = []
     word: list[str] = []
     joiner = ""
+    parts = 0
     for char in text:
         if _is_token_char(char):
-            if joiner:
+            if joiner and parts == _MOST_PARTS:
+                words.append("".join(word))
+                word, parts = [], 0
+            elif joiner:
                 word.append(joiner)
-                joiner = ""
+            if joiner or not word:
+                parts += 1
+            joiner = ""
             word.append(char)
         elif char in _JOINERS and word and not joiner:
             joiner = char
         else:
             if word:
                 words.append("".join(word))
-            word, joiner = [], ""
+            word, joiner, parts = [], "", 0
     if word:
         words.append("".join(word))
     return words

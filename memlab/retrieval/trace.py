@@ -28,6 +28,8 @@ class Contribution:
         How rank or score became the contribution.
     passage : int or None
         Position of the passage that gave the score.
+    counted : bool
+        False where another channel of its group speaks for the memory; the contribution is 0 then.
     """
 
     channel: str
@@ -36,6 +38,7 @@ class Contribution:
     contribution: float
     formula: str
     passage: int | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True)

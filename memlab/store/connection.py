@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from memlab.errors import (
     InvalidValue,
@@ -39,7 +39,11 @@ class _Connection(sqlite3.Connection):
             self.close()
 
 
-_FILES: weakref.WeakSet[StoreFile] = weakref.WeakSet()
+class _Forked(Protocol):
+    def _after_fork(self) -> None: ...
+
+
+_FORKED: weakref.WeakSet[_Forked] = weakref.WeakSet()
 _INHERITED: list[_Connection] = []  # in use when the process forked; they must neither be used nor closed here
 
 
@@ -84,7 +88,7 @@ class StoreFile:
         except BaseException:
             self.close()
             raise
-        _FILES.add(self)
+        on_fork(self)
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
@@ -238,10 +242,15 @@ class StoreFile:
     # -- transactions ----------------------------------------------------------------------------------------------
 
     @property
-    def may_roll_back(self) -> bool:
-        """Whether the calling thread is in a transaction that can have changes, not in one of :meth:`read`."""
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is in a transaction already."""
         with _translated(self.path):
-            return self.connection().in_transaction and not getattr(self._local, "reading", False)
+            return self.connection().in_transaction
+
+    @property
+    def may_roll_back(self) -> bool:
+        """Whether it is in a transaction that can have changes, not in one of :meth:`read`."""
+        return self.in_transaction and not getattr(self._local, "reading", False)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -280,9 +289,14 @@ class StoreFile:
                 raise
 
 
+def on_fork(holder: _Forked) -> None:
+    """Have ``holder._after_fork()`` called in the child of a fork, as long as the holder lives."""
+    _FORKED.add(holder)
+
+
 def _fork_in_child() -> None:
-    for file in list(_FILES):
-        file._after_fork()
+    for holder in list(_FORKED):
+        holder._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

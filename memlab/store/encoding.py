@@ -12,6 +12,7 @@ import numpy as np
 
 from memlab.encoders.base import Encoder, EncoderStamp, FloatMatrix, check_vectors, stamp
 from memlab.errors import EncoderError, EncoderMismatch, EncoderUnavailable, InvalidValue, MissingDependency
+from memlab.store.connection import on_fork
 
 
 class _Auto:
@@ -65,7 +66,7 @@ class Encoded:
     passages: tuple[tuple[int, int, bytes], ...] = ()
 
 
-@dataclass
+@dataclass(eq=False)
 class EncoderSlot:
     """Holds the encoder of a store; loads it when it is first needed, and remembers why it cannot be had."""
 
@@ -102,8 +103,19 @@ class EncoderSlot:
             except (EncoderUnavailable, EncoderMismatch) as error:
                 self._absent = error
                 raise
+            except EncoderError:
+                raise
+            except Exception as error:
+                # Somebody's own encoder may raise anything; not remembered, for it may have been a passing fault.
+                raise EncoderError(f"the encoder cannot be used: {type(error).__name__}: {error}") from error
             self._encoder = encoder
             return encoder
+
+    def __post_init__(self) -> None:
+        on_fork(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()  # a thread that held it does not exist in the child
 
     def _resolve(self, choice: Encoder | _Auto) -> Encoder:
         if not isinstance(choice, _Auto):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memlab.encoders.base import FloatMatrix
+from memlab.store.connection import on_fork
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -100,16 +101,25 @@ class Block:
             mask = mask & ~_member(self.owners, without)
         return None if mask.all() else np.flatnonzero(mask)
 
-    def scores(self, query: FloatMatrix, rows: IntArray | None) -> npt.NDArray[np.float32]:
-        """Cosines with ``query`` (float32, shape (dimension,)) of the given rows, in float32."""
+    def scores(self, query: FloatMatrix, rows: IntArray | None) -> FloatMatrix:
+        """Cosines in float32.
+
+        Parameters
+        ----------
+        query : ndarray of float32, shape (dimension,)
+        rows : ndarray of int64, shape (m,), or None
+            Which rows; ``None`` for all n.
+
+        Returns
+        -------
+        ndarray of float32, shape (m,) or (n,)
+        """
         if rows is None:
             return self.matrix @ query
-        if len(rows) * 4 > len(self.owners):  # gathering most of a matrix costs more than scanning it
-            return (self.matrix @ query)[rows]
         return self.matrix[rows] @ query
 
     def exact(self, query: FloatMatrix, rows: IntArray) -> FloatArray:
-        """Cosines in float64, the same to the last bit for equal vectors wherever they lie."""
+        """Cosines in float64, shape (len(rows),), the same to the last bit for equal vectors wherever they lie."""
         gathered = self.matrix[rows].astype(np.float64) * query.astype(np.float64)
         total: FloatArray = gathered.sum(axis=1)
         return total
@@ -135,12 +145,15 @@ class Snapshot:
         Whose vectors these are.
     documents, passages : Block
         One vector a memory; and one a passage, of the memories that have two passages or more.
+    live : int
+        Memories that are not in the trash, with a vector or without.
     """
 
     change: int
     encoder_id: int | None
     documents: Block
     passages: Block
+    live: int
 
     @cached_property
     def several_passages(self) -> IntArray:
@@ -154,7 +167,7 @@ class Snapshot:
 
 
 def nearest(
-    block: Block, query: FloatMatrix, depth: int, rows: IntArray | None = None
+    block: Block, query: FloatMatrix, depth: int, rows: IntArray | None = None, coarse: FloatMatrix | None = None
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """The rows of ``block`` that are nearest to ``query``, by exact cosine.
 
@@ -168,6 +181,8 @@ def nearest(
         How many are wanted.
     rows : ndarray of int64, optional
         Indices of the rows that take part, see :meth:`Block.rows`; all by default.
+    coarse : ndarray of float32, shape (len(rows),), optional
+        Their scores from :meth:`Block.scores`, where they are known.
 
     Returns
     -------
@@ -177,7 +192,8 @@ def nearest(
     count = len(block.owners) if rows is None else len(rows)
     if depth <= 0 or count == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    coarse = block.scores(query, rows)
+    if coarse is None:
+        coarse = block.scores(query, rows)
     if count > depth:
         bound = np.partition(coarse, count - depth)[count - depth] - _SCAN_ERROR
         picked = np.flatnonzero(coarse >= bound)
@@ -209,9 +225,13 @@ class VectorIndex:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        on_fork(self)
         self._current: Snapshot | None = None
         self.loads = 0  # whole reads of all vectors, for tests and `stats`
         self.refreshes = 0
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread that held it does not exist in the child
 
     def snapshot(
         self, connection: sqlite3.Connection, encoder_id: int | None, dimension: int, *, keep: bool = True
@@ -254,7 +274,7 @@ class VectorIndex:
         wanted = {"encoder": encoder_id, "bytes": 4 * dimension}
         documents = _read(connection.execute(_DOCUMENTS, wanted), dimension, labelled=False)
         passages = _read(connection.execute(_PASSAGES, wanted), dimension, labelled=True)
-        return Snapshot(change, encoder_id, Block.build(*documents), Block.build(*passages))
+        return Snapshot(change, encoder_id, Block.build(*documents), Block.build(*passages), _live(connection))
 
     @staticmethod
     def _refresh(connection: sqlite3.Connection, old: Snapshot, change: int, dimension: int) -> Snapshot | None:
@@ -277,7 +297,12 @@ class VectorIndex:
         passage_block = old.passages
         if len(passages[0]) or np.isin(numbers, old.passages.owners).any():
             passage_block = old.passages.changed(numbers, *passages)
-        return Snapshot(change, old.encoder_id, old.documents.changed(numbers, *documents), passage_block)
+        document_block = old.documents.changed(numbers, *documents)
+        return Snapshot(change, old.encoder_id, document_block, passage_block, _live(connection))
+
+
+def _live(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM memories WHERE trashed_at IS NULL").fetchone()[0])
 
 
 def last_change(connection: sqlite3.Connection) -> int:
@@ -298,10 +323,14 @@ def _read(cursor: sqlite3.Cursor, dimension: int, *, labelled: bool) -> tuple[In
         labels.extend(row[1] if labelled else 0 for row in chunk)
         parts.append(np.frombuffer(b"".join(row[-1] for row in chunk), dtype="<f4").reshape(len(chunk), dimension))
     matrix = (np.concatenate(parts) if parts else np.empty((0, dimension), "<f4")).astype(np.float32, copy=False)
-    # A vector that another program wrote with NaN in it would spoil every comparison; `check` reports it.
-    usable = np.isfinite(matrix.sum(axis=1))
-    if not usable.all():
-        return np.array(owners, np.int64)[usable], np.array(labels, np.int64)[usable], matrix[usable]
+    # Another program may have written what is no unit vector: NaN or zero would spoil every comparison, another length
+    # would pass for a cosine. `check` reports all of them.
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    odd = ~(np.abs(norms - 1.0) < 1e-3)
+    if odd.any():
+        usable = np.isfinite(norms) & (norms > 0)
+        scaled = matrix[usable] / np.where(odd, norms, np.float32(1.0))[usable, None]
+        return np.array(owners, np.int64)[usable], np.array(labels, np.int64)[usable], scaled.astype(np.float32)
     return np.array(owners, np.int64), np.array(labels, np.int64), matrix
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.encoders.base import EncoderStamp
+from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.store.filters import Filters
 from memlab.store.index import IntArray, Snapshot
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
@@ -38,14 +38,18 @@ class ReadView:
         The vectors as of that commit.
     encoder : EncoderStamp or None
         Whose vectors they are.
+    searched : int
+        How many memories are not in the trash.
     filters : Filters
     """
 
     connection: sqlite3.Connection
     snapshot: Snapshot
     encoder: EncoderStamp | None = None
+    searched: int = 0
     filters: Filters = field(default_factory=Filters)
     _allowed: IntArray | None = None
+    _scanned: tuple[FloatMatrix, FloatMatrix] | None = None
 
     def allowed(self) -> IntArray | None:
         """Numbers of the live memories that pass the filters, ascending; ``None`` when there are no filters."""
@@ -60,6 +64,27 @@ class ReadView:
             )
             self._allowed = np.fromiter((row[0] for row in rows), dtype=np.int64)
         return self._allowed
+
+    def document_scores(self, vector: FloatMatrix, rows: IntArray | None) -> FloatMatrix:
+        """Cosines in float32 of the document vectors of ``rows``; a whole scan is made once for all channels.
+
+        Parameters
+        ----------
+        vector : ndarray of float32, shape (dimension,)
+        rows : ndarray of int64 or None
+            Indices into ``snapshot.documents``; ``None`` for all.
+
+        Returns
+        -------
+        ndarray of float32, shape (len(rows),)
+        """
+        documents = self.snapshot.documents
+        # Gathering most of a matrix costs more than scanning it.
+        if rows is not None and len(rows) * 4 <= len(documents.owners):
+            return documents.scores(vector, rows)
+        if self._scanned is None or self._scanned[0] is not vector:
+            self._scanned = (vector, documents.scores(vector, None))
+        return self._scanned[1] if rows is None else self._scanned[1][rows]
 
     def keyword(
         self, match: str, depth: int, weights: Mapping[str, float] | None = None, only: int | None = None
@@ -83,13 +108,13 @@ class ReadView:
         values: list[Any] = [match]
         if only is not None:
             where, values = where + " AND rowid = ?", [*values, only]
-        if self.filters:
-            inner, more = self.filters.sql()
-            where += (
-                " AND rowid IN (SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id "
-                f"WHERE m.trashed_at IS NULL AND {inner})"
+        allowed = self.allowed()
+        if allowed is not None:
+            # The plus keeps FTS5 from running the MATCH once for every allowed rowid.
+            where, values = (
+                where + " AND +rowid IN (SELECT value FROM json_each(?))",
+                [*values, _json(allowed.tolist())],
             )
-            values += more
         sql = f"SELECT rowid, {score} AS score FROM memory_search WHERE {where} ORDER BY score LIMIT ?"
         take = depth + 16
         while True:
@@ -125,26 +150,6 @@ class ReadView:
         )
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
-    def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
-        """Whole memories by id, those that exist."""
-        return fetch(self.connection, ids)
-
-    def spans(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
-        """Character offsets of passages by (memory id, position)."""
-        result: dict[tuple[str, int], tuple[int, int]] = {}
-        for memory_id, position in wanted:
-            row = self.connection.execute(
-                "SELECT start_offset, end_offset FROM memory_passages WHERE memory_id = ? AND position = ?",
-                (memory_id, position),
-            ).fetchone()
-            if row is not None:
-                result[memory_id, position] = row
-        return result
-
-    def live_count(self) -> int:
-        """How many memories are not in the trash."""
-        return count(self.connection, "trashed_at IS NULL")
-
     def failing_conditions(self, memory_id: str) -> list[str]:
         """Names of the filters that keep this memory out."""
         return [
@@ -159,6 +164,19 @@ class ReadView:
 
 def _json(numbers: Sequence[int]) -> str:
     return f"[{','.join(str(int(number)) for number in numbers)}]"
+
+
+def spans(connection: sqlite3.Connection, positions: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Character offsets of one passage of each memory: memory id to position, to (start, end)."""
+    result: dict[str, tuple[int, int]] = {}
+    for memory_id, position in positions.items():
+        row = connection.execute(
+            "SELECT start_offset, end_offset FROM memory_passages WHERE memory_id = ? AND position = ?",
+            (memory_id, position),
+        ).fetchone()
+        if row is not None:
+            result[memory_id] = (row[0], row[1])
+    return result
 
 
 def count(connection: sqlite3.Connection, where: str) -> int:

@@ -63,6 +63,7 @@ CREATE TABLE memories (
 CREATE INDEX memories_project ON memories (project);
 CREATE INDEX memories_category ON memories (category);
 CREATE INDEX memories_created_at ON memories (created_at);
+CREATE INDEX memories_trashed_at ON memories (trashed_at);
 CREATE INDEX memories_pending ON memories (id) WHERE vector IS NULL;
 -- Exact duplicates are looked up by the beginning and the length, then compared whole.
 CREATE INDEX memories_content ON memories (substr(content, 1, 48), length(content));

@@ -174,7 +174,12 @@ class MemoryStore:
         return self._writer.slot.encode_queries(texts)[0]
 
     def encode_query_stamped(self, text: str) -> tuple[FloatMatrix, EncoderStamp]:
-        """A query's vector and whose it is: the store may be re-embedded before the two are compared."""
+        """A query's vector, float32, shape (dimension,), and whose it is; raises :class:`EncoderError`.
+
+        The stamp goes along because another process may re-embed the store before the vector is compared.
+        """
+        with self._file.read() as connection:
+            self._writer.sync(connection)
         vectors, made_by = self._writer.slot.encode_queries([text])
         return vectors[0], made_by
 
@@ -469,6 +474,19 @@ class MemoryStore:
             writing.require(connection, memory_id)
             return reading.fetch(connection, [memory_id])[memory_id]
 
+    def read_hits(self, wanted: Mapping[str, int | None]) -> dict[str, tuple[Memory, tuple[int, int] | None]]:
+        """Live memories by id, each with the character offsets of one of its passages; what a recall shows.
+
+        Parameters
+        ----------
+        wanted : mapping of str to int or None
+            Memory id to the position of a passage, if one is to be shown.
+        """
+        with self._file.read() as connection:
+            found = reading.fetch(connection, list(wanted))
+            spans = reading.spans(connection, {key: at for key, at in wanted.items() if at is not None})
+        return {key: (memory, spans.get(key)) for key, memory in found.items() if memory.trashed_at is None}
+
     def get_many(self, memory_ids: Iterable[str]) -> list[Memory]:
         """The memories that exist among those named, in that order."""
         with self._file.read() as connection:
@@ -577,15 +595,17 @@ class MemoryStore:
     def view(self, filters: Filters | None = None) -> Iterator[reading.ReadView]:
         """One consistent look at rows, search index and vectors; what retrieval reads through. Takes no write lock."""
         for _ in range(20):
-            keep = not self._file.may_roll_back
+            nested, keep = self._file.in_transaction, not self._file.may_roll_back
             with self._file.read() as connection:
                 encoder_id, recorded = recorded_encoder(connection)
-                snapshot = self._index.snapshot(
-                    connection, encoder_id, recorded.dimension if recorded else 1, keep=keep
-                )
+                dimension = recorded.dimension if recorded else 1
+                snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=keep)
+                if snapshot is None and nested:
+                    # The transaction is the caller's and cannot be begun anew: a look of its own.
+                    snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=False)
                 if snapshot is not None:
                     self._writer.slot.follow(recorded)
-                    yield reading.ReadView(connection, snapshot, recorded, filters or Filters())
+                    yield reading.ReadView(connection, snapshot, recorded, snapshot.live, filters or Filters())
                     return
         raise MemlabError(
             f"{self.path}: could not get a steady view in 20 attempts while other threads wrote; try again"

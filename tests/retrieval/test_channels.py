@@ -120,7 +120,7 @@ def test_a_memory_of_one_passage_casts_no_passage_vote(make_store: Callable[...,
     store = make_store("@1", "@2")
     result = ask(store, PassageChannel(), "@0")
     assert result.hits == ()
-    assert result.note == "no memory has more than one passage"
+    assert result.note == "no memory has several passages"
 
 
 def test_passage_scope_candidates_looks_only_at_what_was_found(make_store: Callable[..., MemoryStore]) -> None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from memlab import RRF, HybridRetriever, MemoryStore
+from memlab import RRF, HashingEncoder, HybridRetriever, MemoryStore, OlderRetriever
 from memlab.errors import UnknownMemory
 from memlab.retrieval.explain import WhyNot
 
@@ -30,7 +31,7 @@ def test_explain_is_the_whole_sum(store: MemoryStore) -> None:
     factor = float(re.search(r"x (\d\.\d+) \[recency", text).group(1))  # type: ignore[union-attr]
     assert sum(parts) * factor == pytest.approx(recall[0].score, abs=2e-6)
     assert "1 / (60 + 1)" in text
-    assert "the passage channel gave nothing (no memory has more than one passage)" in text
+    assert "the passage channel gave nothing (no memory has several passages)" in text
     assert repr(recall.explain(recall.ids[0])) == text  # no quotes in a notebook
 
 
@@ -117,3 +118,41 @@ def test_why_not_pending(make_store: Callable[..., MemoryStore]) -> None:
 def test_why_not_after_a_channel_lost_its_weight(store: MemoryStore) -> None:
     recall = HybridRetriever(store, fusion=RRF(weights={"vector": 0})).recall("retry @49", now=NOW)
     assert any("its weight is 0" in reason for reason in recall.why_not("old").reasons)
+
+
+def test_why_not_tries_every_depth_that_a_channel_names(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(*["retry " * (10 - i) + f"@{i}" for i in range(10)])
+    retriever = HybridRetriever(store, depth=2, fusion=RRF(weights={"keyword": 0}))
+    answer = retriever.recall("retry @20", now=NOW).why_not("b")  # keyword rank 2 or so, vector rank 9
+    depth = int(remedy(answer, r"depth=(\d+)").group(1))
+    assert "b" in retriever.replace(depth=depth).recall("retry @20", now=NOW, limit=20).ids
+
+
+@pytest.mark.parametrize("dimension", [32, 64])
+def test_why_not_never_mixes_two_models(tmp_path: Path, dimension: int) -> None:
+    with MemoryStore(tmp_path / "x.db", HashingEncoder(64)) as store:
+        store.remember_many([{"memory_id": f"m{i}", "content": f"note {i} of many words"} for i in range(30)])
+        recall = HybridRetriever(store, depth=3).recall("note many", now=NOW)
+        missing = next(f"m{i}" for i in range(30) if recall.trace.place(f"m{i}") is None)
+        other = HashingEncoder(dimension)
+        if dimension == 64:
+            other = Renamed(64)
+        store.reembed(other)
+        answer = str(recall.why_not(missing))
+    assert f"vector: the store's vectors were made by {other.name}" in answer
+    assert "cosine" not in answer
+
+
+class Renamed(HashingEncoder):
+    @property
+    def name(self) -> str:
+        return "renamed"
+
+    @property
+    def fingerprint(self) -> str:
+        return "renamed-1"
+
+
+def test_why_not_of_the_older_retriever_names_the_filters(store: MemoryStore) -> None:
+    recall = OlderRetriever(store).recall("retry @0", now=NOW, project="q", min_importance=2)
+    assert "does not pass the filters project" in str(recall.why_not("a"))

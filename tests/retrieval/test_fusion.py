@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memlab import RRF, ConvexFusion
 from memlab.errors import InvalidValue
-from memlab.retrieval.fusion import fused
+from memlab.retrieval.fusion import fused, silent
 
 
 @dataclass(frozen=True)
@@ -107,3 +107,27 @@ def test_settings_read_well() -> None:
     assert repr(RRF()) == "RRF(k=60)"
     assert repr(RRF(k=2, weights={"keyword": 1.5}, one_vote=())) == "RRF(k=2, weights={'keyword': 1.5}, one_vote=())"
     assert repr(ConvexFusion()) == "ConvexFusion()"
+
+
+def test_formulas_can_be_worked_out_again() -> None:
+    lists = {"keyword": rows(a=(1, 8.0), b=(2, 5.0), c=(3, 2.0)), "vector": rows(c=(1, 0.9), a=(2, 0.5))}
+    for fusion in (RRF(k=7, weights={"keyword": 3}), ConvexFusion({"keyword": 3, "vector": 1})):
+        say = fusion.formulas(lists)
+        given_to = fusion.contributions(lists)
+        for channel, listed in lists.items():
+            for row in listed:
+                figures = say(channel, row).replace(" x ", " * ")
+                assert eval(figures) == pytest.approx(given_to[row.memory_id][channel], rel=1e-3), figures
+
+
+def test_a_lowest_score_is_counted_as_nothing_and_a_silent_vote_is_not_counted() -> None:
+    assert silent({"vector": 0.2, "passage": 0.0}, (("vector", "passage"),)) == {"passage"}
+    assert silent({"vector": 0.0, "passage": 0.0}, (("vector", "passage"),)) == {"passage"}
+    assert silent({"vector": 0.0, "keyword": 0.5}, (("vector", "passage"),)) == set()
+
+
+@pytest.mark.parametrize("huge", [10**400, 1e308])
+def test_huge_numbers_are_refused(huge: float) -> None:
+    for make in (lambda: RRF(k=huge), lambda: RRF(weights={"a": huge}), lambda: ConvexFusion({"a": huge, "b": huge})):
+        with pytest.raises(InvalidValue, match="expected a number"):
+            make()

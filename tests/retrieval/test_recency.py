@@ -78,3 +78,20 @@ def test_older_retriever_without_an_encoder_says_so(make_store: Callable[..., Me
     recall = OlderRetriever(make_store("one @1", encoder=None)).recall("@0", now=NOW)
     assert recall.ids == ()
     assert "encoder=None" in recall.trace.note
+
+
+def test_older_ranks_are_each_term_s_own_and_ties_break_by_id(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    for memory_id, days in (("b", 10), ("a", 10), ("c", 0)):
+        store.remember("same @30", memory_id=memory_id, created_at=NOW - timedelta(days=days))
+    store.touch("b")
+    recall = OlderRetriever(store).recall("@30", now=NOW)
+    ranks = {hit.memory_id: [part.rank for part in hit.place.contributions] for hit in recall}
+    assert ranks == {"a": [1, 2, 2], "b": [2, 3, 1], "c": [3, 1, 3]}
+    assert recall.ids == ("c", "b", "a")
+
+
+def test_older_retriever_of_an_empty_store_loads_nothing(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store()
+    recall = OlderRetriever(store).recall("@0", now=NOW)
+    assert recall.trace.note == "no memory has a vector yet"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab import HybridRetriever, MemoryStore
+from memlab import ConvexFusion, HybridRetriever, MemoryStore
 from memlab.retrieval.render import LOOKS, cells, excerpt, shares, visible, words_of
 
 NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
@@ -101,3 +101,16 @@ def test_an_excerpt_of_a_passage_stays_within_it(hashed: MemoryStore) -> None:
     for hit in inside:
         start, end = hit.passage or (0, 0)
         assert excerpt(hit, 60).text[:20] in " ".join(hit.content[start:end].split())
+
+
+def test_a_text_of_one_word_is_shown_as_readily(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("x " * 12_500, encoder=None)
+    assert "x x x" in repr(HybridRetriever(store).recall("x", now=NOW))
+
+
+def test_counted_and_not_counted(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("talk of one thing lies @90 here. " * 3 + "the buried fact lies @1 there.", "x @3", "y @80")
+    recall = HybridRetriever(store, fusion=ConvexFusion()).recall("@0", now=NOW)
+    text = repr(recall)
+    assert "vector #2 (not counted)" in text or "vector #3 (not counted)" in text
+    assert "vector #3 +0.0000" in text or "vector #2 +0.0000" in text  # the lowest of the list, counted as 0

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlab import RRF, ConvexFusion, HybridRetriever, MemoryStore, RecencyRanker
+from memlab import RRF, ConvexFusion, HashingEncoder, HybridRetriever, MemoryStore, RecencyRanker
 from memlab.errors import EncoderMismatch, InvalidValue
 from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
 
@@ -190,8 +192,12 @@ def test_a_query_vector_can_be_given(make_store: Callable[..., MemoryStore], pla
     found = retriever.gather("nothing of it", query_vector=np.array([0.0, 1.0], np.float32))
     assert retriever.rank(found, now=NOW).ids == ("b", "a")
     assert plane.encoded == before
-    with pytest.raises(InvalidValue, match=r"query_vector: expected shape \(2,\)"):
+    with pytest.raises(InvalidValue, match=r"query_vector: expected vectors of shape \(1, 2\), found \(1, 3\)"):
         retriever.gather("x", query_vector=np.ones(3, np.float32))
+    with pytest.raises(InvalidValue, match="query_vector: vector 0 holds NaN"):
+        retriever.gather("x", query_vector=np.array([np.nan, 1], np.float32))
+    longer = retriever.gather("x", query_vector=np.array([0.0, 1000.0], np.float32))
+    assert longer.results[1].hits[0].raw_score <= 1.0
 
 
 def test_now_is_injected_and_must_name_its_zone(make_store: Callable[..., MemoryStore]) -> None:
@@ -262,3 +268,80 @@ def test_recall_reads_only(make_store: Callable[..., MemoryStore]) -> None:
     # FTS5 asks for `PRAGMA data_version` by itself, behind a comment mark.
     told = {statement.lstrip("- ") for statement in statements if "data_version" not in statement}
     assert {statement.split()[0].upper() for statement in told} <= {"SELECT", "BEGIN", "ROLLBACK"}
+
+
+def test_a_purged_memory_takes_no_place_when_ranking_again(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry @1", "retry @2", "retry @3")
+    retriever = HybridRetriever(store)
+    candidates = retriever.gather("retry @0")
+    store.forget("a")
+    recall = retriever.rank(candidates, limit=1, now=NOW)
+    assert recall.ids == ("b",)
+    assert recall[0].rank == 1
+    assert [place.memory_id for place in recall.trace.ranked] == ["b", "c"]
+    store.purge("a")
+    assert retriever.rank(candidates, limit=2, now=NOW).ids == ("b", "c")
+
+
+def test_the_first_recall_after_a_reembedding_elsewhere_is_hybrid(tmp_path: Path) -> None:
+    store = MemoryStore(tmp_path / "x.db", HashingEncoder(64))
+    store.remember("retry with jitter")
+    store.close()
+    with MemoryStore(tmp_path / "x.db") as reader, MemoryStore(tmp_path / "x.db") as other:
+        retriever = HybridRetriever(reader)
+        assert retriever.recall("retry", now=NOW).trace.encoder == "hashing-64"
+        other.reembed(HashingEncoder(32))
+        recall = retriever.recall("retry", now=NOW)
+        assert (recall.trace.mode, recall.trace.encoder, recall.trace.note) == ("hybrid", "hashing-32", "")
+
+
+def test_numbers_of_numpy_are_numbers(hashed: MemoryStore) -> None:
+    retriever = HybridRetriever(
+        hashed, depth=np.int64(7), fusion=RRF(k=np.int64(10), weights={"keyword": np.float32(2)})
+    )
+    recall = retriever.recall("webhook", limit=np.int64(3), now=NOW)
+    assert len(recall) == 3
+    assert recall.trace.fusion == "RRF(k=10, weights={'keyword': 2.0})"
+    for depth in (2**63, 2**80):
+        with pytest.raises(InvalidValue, match="depth"):
+            retriever.replace(depth=depth)
+
+
+def test_a_recall_inside_an_older_look_sees_what_that_look_sees(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry @10")
+    retriever = HybridRetriever(store)
+    with store.view():
+        writer = threading.Thread(target=lambda: (store.remember("retry @1", memory_id="new"), store.vectors()))
+        writer.start()
+        writer.join()
+        assert retriever.recall("retry @0", now=NOW).ids == ("a",)
+    assert set(retriever.recall("retry @5", now=NOW).ids) == {"new", "a"}
+
+
+def test_notes_mention_the_filters(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry @10")
+    channels = HybridRetriever(store).recall("retry @0", now=NOW, project="p").trace.channels
+    assert [channel.note for channel in channels] == [
+        "no memory that passes the filters has any of the terms",
+        "no memory that passes the filters has a vector to compare",
+        "no memory that passes the filters has several passages",
+    ]
+
+
+def test_the_timings_cover_the_recall(hashed: MemoryStore) -> None:
+    timings = HybridRetriever(hashed).recall("webhook", now=NOW).trace.timings
+    assert set(timings) == {"encode", "open", "keyword", "vector", "passage", "facts", "rank", "fetch"}
+    assert all(value >= 0 for value in timings.values())
+
+
+def test_filters_do_not_repeat_the_search_for_every_memory(hashed: MemoryStore) -> None:
+    """FTS5 must not be given the rowid as a constraint: it would run the MATCH once a memory."""
+    statements: list[str] = []
+    connection = hashed.db.conn
+    connection.set_trace_callback(statements.append)
+    HybridRetriever(hashed).only("keyword").recall("webhook retries", now=NOW, min_importance=3)
+    connection.set_trace_callback(None)
+    search = next(statement for statement in statements if "MATCH" in statement and "bm25" in statement)
+    plan = " ".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + search))
+    assert "VIRTUAL TABLE INDEX" in plan
+    assert "=" not in plan.split("VIRTUAL TABLE INDEX", 1)[1].split("SCAN")[0].split("LIST")[0]

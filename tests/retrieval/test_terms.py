@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 
 import pytest
@@ -69,3 +70,20 @@ def test_every_expression_is_valid_fts5(text: str) -> None:
         if any(char.isascii() and char.isalnum() for term in found.used for char in term):
             assert rows == 1
     connection.close()
+
+
+@pytest.mark.parametrize("text", ["the/" * 25_000, "a/" * 50_000, "x-" * 40_000 + "y", "a.b" * 9000])
+def test_no_phrase_is_long(text: str) -> None:
+    """FTS5 takes minutes over a phrase of thousands of tokens."""
+    found = terms(text)
+    assert len(found.used) <= 32
+    assert max(len(re.findall(r"\w+", term)) for term in found.used) <= 12
+
+
+def test_a_long_path_is_cut_and_nothing_of_it_is_lost() -> None:
+    path = "/".join(f"p{i}" for i in range(30))
+    assert terms(path).used == (
+        "/".join(f"p{i}" for i in range(12)),
+        "/".join(f"p{i}" for i in range(12, 24)),
+        "/".join(f"p{i}" for i in range(24, 30)),
+    )

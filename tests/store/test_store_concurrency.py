@@ -100,7 +100,7 @@ def test_recalls_while_two_processes_write_without_waiting(make_store, worker, t
         recall = retriever.recall("memory", limit=1000)
         assert len(recall.hits) >= min(seen, 50), "what was there stays"
         with reader.view() as view:
-            count = view.live_count()
+            count = view.searched
             assert count >= seen
             assert len(view.snapshot.documents) == count, "rows and vectors of the same commit"
             seen = count
@@ -190,11 +190,11 @@ def test_a_reader_stops_no_writer(make_store):
     reader = make_store()
     writer = make_store(busy_timeout=0.0)
     with reader.view() as view:
-        view.live_count()
+        view.searched
         for i in range(5):
             writer.remember(f"while it reads {i}")
         writer.reembed(HashingEncoder(16))
-        assert view.live_count() == 1
+        assert view.searched == 1
     assert len(reader) == 6
 
 
@@ -352,7 +352,7 @@ def test_threads_write_and_recall_at_once(make_store):
         while writing.is_set():
             assert retriever.recall("common words sentence", limit=100).hits
             with store.view() as view:
-                assert len(view.snapshot.documents) == view.live_count()
+                assert len(view.snapshot.documents) == view.searched
                 seen += 1
         assert seen
 

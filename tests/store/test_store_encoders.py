@@ -91,7 +91,7 @@ def test_one_bad_text_leaves_only_itself_pending(make_store):
     assert "no such character" in result.note
     assert [memory.content for memory in store.find() if memory.pending] == ["text 5"]
     make_store(encoder=None).remember_many(["text 8", "text 9"])
-    with pytest.raises(EncoderError, match="2 memories got their vectors; others could not be encoded: .*no such"):
+    with pytest.raises(EncoderError, match=r"2 memories got their vectors; others could not be encoded: .*no such"):
         store.embed_pending()
     assert [memory.content for memory in store.find() if memory.pending] == ["text 5"]
     with pytest.raises(EncoderError, match="no such character"):
@@ -536,3 +536,17 @@ def test_an_update_with_a_broken_encoder_changes_only_what_it_says(make_store):
     before = dump(store.path)
     assert set(vectors_in_memory(store)) == {two}
     assert dump(store.path) == before
+
+
+def test_an_encoder_that_cannot_even_say_who_it_is_loses_nothing(make_store):
+    class Gone(HashingEncoder):
+        @property
+        def fingerprint(self) -> str:
+            raise OSError("disk gone")
+
+    store = make_store(encoder=Gone(64))
+    made = store.remember("kept all the same")
+    assert made.pending
+    assert [hit.memory_id for hit in memlab.HybridRetriever(store).recall("kept")] == [made.memory_id]
+    with pytest.raises(EncoderError, match="disk gone"):
+        store.embed_pending()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
+import memlab
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
-from memlab.store.index import Block, nearest
+from memlab.store.index import Block, VectorIndex, nearest
+from memlab.store.reading import fetch
 from tests.store.helpers import assert_sound, raw_connection, vectors_in_memory, vectors_on_disk
 
 WORDS = [
@@ -219,12 +224,13 @@ def test_a_view_sees_one_commit(make_store):
     writer, reader = make_store(), make_store()
     writer.remember("first", memory_id="m-1")
     with reader.view() as view:
-        before = view.live_count()
+        assert view.searched == 1
         writer.remember("second", memory_id="m-2")
         writer.forget("m-1")
-        assert view.live_count() == before == 1
-        assert list(view.memories(["m-1", "m-2"])) == ["m-1"]
-        assert view.memories(["m-1"])["m-1"].trashed_at is None
+        seen = fetch(view.connection, ["m-1", "m-2"])
+        assert list(seen) == ["m-1"]
+        assert seen["m-1"].trashed_at is None
+        assert len(view.keyword('"first" OR "second"', 10)) == 1
         assert len(view.snapshot.documents) == 1
     assert [memory.memory_id for memory in reader.find()] == ["m-2"]
 
@@ -284,3 +290,40 @@ def test_nearest_alone(seed):
             n: s for n, s in scores.items() if s >= bound
         }
         assert list(cosines) == sorted(cosines, reverse=True)
+
+
+def test_a_vector_of_another_length_counts_by_its_direction(store):
+    near, far = store.remember("alpha beta gamma"), store.remember("entirely different words")
+    with raw_connection(store.path) as raw:
+        blob = raw.execute("SELECT vector FROM memories WHERE id = ?", (far.memory_id,)).fetchone()[0]
+        long = (np.frombuffer(blob, "<f4") * 100).astype("<f4").tobytes()
+        raw.execute("UPDATE memories SET vector = ? WHERE id = ?", (long, far.memory_id))
+    hits = memlab.HybridRetriever(store).only("vector").recall("alpha beta gamma").hits
+    assert hits[0].memory_id == near.memory_id
+    assert all(hit.place.contributions[0].raw_score <= 1 + 1e-6 for hit in hits)
+    assert any("not of length 1" in problem for problem in store.check().problems)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_another_thread_loads_vectors(store, monkeypatch):
+    store.remember("one")
+    loading, go_on = threading.Event(), threading.Event()
+    load = VectorIndex._load
+
+    def slow(*arguments):
+        loading.set()
+        go_on.wait(30)
+        return load(*arguments)
+
+    store._index._current = None
+    monkeypatch.setattr(VectorIndex, "_load", staticmethod(slow))
+    thread = threading.Thread(target=store.vectors)
+    thread.start()
+    assert loading.wait(30)
+    child = os.fork()
+    if child == 0:  # the lock that the other thread holds must not hold here
+        go_on.set()
+        os._exit(0 if len(store.vectors()[0]) == 1 else 1)
+    go_on.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

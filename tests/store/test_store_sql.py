@@ -432,3 +432,14 @@ def test_many_raw_changes_in_one_transaction(filled):
     assert_sound(filled)
     filled.embed_pending()
     assert_sound(filled)
+
+
+def test_exact_duplicates_are_looked_up_by_an_index(store):
+    statements: list[str] = []
+    connection = store.db.conn
+    connection.set_trace_callback(statements.append)
+    store.remember("said once")
+    connection.set_trace_callback(None)
+    look = next(statement for statement in statements if "substr(content" in statement)
+    plan = " ".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + look))
+    assert "USING INDEX memories_content" in plan

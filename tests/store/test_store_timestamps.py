@@ -88,7 +88,9 @@ def test_sqlite_takes_what_we_write_as_it_is(moment):
 
     stored = format_time(parse_time(moment))
     connection = sqlite3.connect(":memory:")
-    assert connection.execute(f"SELECT {schema._CANONICAL.format('?1')}", (stored,)).fetchone() == (stored,)
+    assert connection.execute(f"SELECT {schema._CANONICAL.format(':moment')}", {"moment": stored}).fetchone() == (
+        stored,
+    )
     connection.close()
 
 
