@@ -11,6 +11,9 @@ RUN := $(PYTHON) tools/bootstrap.py run
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 NBVAL := $(if $(NOTEBOOKS),--nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg)
 
+# Jupyter refuses to run as root unless told; in a container there is nobody else.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lab lint clean distclean
 
@@ -24,7 +27,7 @@ test: ## set up and run all tests that need no browser, notebooks included
 	@$(RUN) --extra test -- python -m pytest $(NBVAL) tests $(NOTEBOOKS) $(ARGS)
 
 lab: ## set up and open JupyterLab on the first notebook
-	@$(RUN) --extra notebook -- jupyter lab $(firstword $(NOTEBOOKS))
+	@$(RUN) --extra notebook -- jupyter lab $(ALLOW_ROOT) $(firstword $(NOTEBOOKS)) $(ARGS)
 
 lint: ## set up and check style and types
 	@$(RUN) --extra lint --extra test -- python -m ruff check

@@ -92,7 +92,7 @@ def doctor(session: Session, as_json: bool) -> None:
     for problem in found["problems"]:
         out.print(plain(f"! {problem}", "yellow"))
     if not found["problems"]:
-        out.print(plain("nothing is missing", "green"))
+        out.print(plain("nothing that is needed is missing", "green"))
 
 
 def _sections(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, object]]]]:
@@ -120,6 +120,8 @@ def _package(row: dict[str, Any]) -> Text:
 
     if row["version"]:
         return plain(row["version"])
+    if not row["required"]:
+        return plain(f"not installed, only for {row['needed_for']}: {row['install']}", "dim")
     return plain(f"missing ({row['needed_for']}): {row['install']}", "yellow")
 
 

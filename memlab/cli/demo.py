@@ -13,7 +13,8 @@ from memlab.cli.session import Session, command
 def demo(session: Session, encoder: str | None, limit: int) -> None:
     """Build a store of the sample memories and recall from it, with the share of every channel.
 
-    The store lies in your cache folder and is used again the next time; --db puts it elsewhere.
+    The store lies in your cache folder and is used again the next time; --db puts it elsewhere (MEMLAB_DB names the
+    store that you work with, and does not count here).
     """
     from memlab.cli.demo_run import run
 

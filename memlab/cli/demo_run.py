@@ -27,6 +27,7 @@ from memlab.retrieval import HybridRetriever
 from memlab.sample_data import Sample, SampleQuery, sample
 from memlab.store import AUTO, MemoryStore
 
+_QUESTION = "how do we notice that a battery is about to die"
 _BATCH = 32  # small, so that the bar moves
 
 
@@ -271,7 +272,7 @@ def _print_ending(out: Console, path: Path) -> None:
     quoted = shlex.quote(str(path)) if sys.platform != "win32" else f'"{path}"'
     call = how_to_call()
     tries = [
-        ("ask it yourself", f'{call} recall --db {quoted} --explain "how do we back off failing webhooks?"'),
+        ("ask it yourself", f'{call} recall --db {quoted} --explain "{_QUESTION}"'),
         ("look around", f"{call} list --db {quoted} --category decision"),
         ("begin a store of your own", f'{call} remember "Webhooks retry with full jitter." --project billing'),
         ("see what is installed", f"{call} doctor"),
@@ -288,7 +289,7 @@ def _print_ending(out: Console, path: Path) -> None:
         "import memlab",
         f"store = memlab.MemoryStore({str(path)!r})",
         "retriever = memlab.HybridRetriever(store)",
-        'recall = retriever.recall("how do we back off failing webhooks?", recency_boost=True)',
+        f'recall = retriever.recall("{_QUESTION}", recency_boost=True, now=memlab.sample().now)',
         "print(recall); print(recall.explain())",
     ):
         out.print(plain(f"  {line}"), soft_wrap=True)
@@ -298,9 +299,10 @@ def how_to_call() -> str:
     """What to type for this very `memlab`: a virtual environment's need not be on the path."""
     name = "memlab.exe" if sys.platform == "win32" else "memlab"
     own = Path(sys.executable).with_name(name)
+    if own.is_file() and own.is_relative_to(Path.cwd()):
+        return shlex.quote(str(own.relative_to(Path.cwd())))
     if (found := shutil.which("memlab")) is not None and Path(found) == own:
         return "memlab"
     if not own.is_file():
         return f"{shlex.quote(sys.executable)} -m memlab.cli"
-    shown = own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own
-    return shlex.quote(str(shown))
+    return shlex.quote(str(own))

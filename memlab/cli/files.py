@@ -10,6 +10,8 @@ import click
 
 from memlab.cli.session import Session, command, encoder_option, filter_options, filters_from, json_option
 
+_NAMED = 5  # pairs of equal content that are listed
+
 
 @command("import", short_help="Store the memories of a JSON Lines file.")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
@@ -45,7 +47,9 @@ def import_(session: Session, file: Path, encoder: str | None, as_json: bool) ->
         already = f", {done.existing:,} there already" if done.existing else ""
         click.echo(f"{done.created:,} new{already}, in {store.path}")
         if done.duplicates:
-            say(f"{len(done.duplicates):,} have the same content as another; `--json` names them")
+            named = [f"{name} as {', '.join(same)}" for name, same in list(done.duplicates.items())[:_NAMED]]
+            more = ", …" if len(done.duplicates) > _NAMED else ""
+            say(f"{len(done.duplicates):,} have the same content as another: {'; '.join(named)}{more}")
         if done.left_out:
             names = ", ".join(f"{name} ({count:,})" for name, count in done.left_out.items())
             say(f"left out of metadata, where a memory has no place for it: {names}")

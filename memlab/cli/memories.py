@@ -55,7 +55,7 @@ def remember(session: Session, content: str, encoder: str | None, as_json: bool,
             return
         click.echo(f"{'remembered' if memory.created else 'known already as'} {memory.memory_id} in {store.path}")
         if memory.duplicate_of:
-            say(f"the same content is stored already as {', '.join(memory.duplicate_of)}")
+            say(f"{', '.join(memory.duplicate_of)} has the same content; both are kept")
         if memory.pending:
             say(f"{_why_pending(store)}; found by its words until `memlab reembed` gives it a vector")
 

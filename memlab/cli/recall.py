@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 @click.option("--k", type=float, default=60, show_default=True, help="The constant of reciprocal rank fusion.")
 @click.option("--keyword-only", is_flag=True, help="Ask the keyword channel alone; no model is loaded.")
 @click.option("--explain", is_flag=True, help="Add the sum behind each score, in a sentence.")
+@click.option(
+    "--why-not", metavar="ID", help="Say why this memory is not among the hits, and what would bring it back."
+)
 @json_option
 def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
     """Find the memories that answer QUERY, and show what each channel gave.
@@ -35,8 +39,9 @@ def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
         retriever = HybridRetriever(store, fusion=RRF(k=options["k"]))
         if options["keyword_only"]:
             retriever = retriever.only("keyword")
-        with waiting("loading the encoder"):
-            _load(retriever)
+        if not options["keyword_only"]:
+            with waiting("loading the encoder"):
+                _load(retriever)
         with waiting("recalling"):
             answer = retriever.recall(
                 " ".join(query),
@@ -45,12 +50,15 @@ def recall(session: Session, query: tuple[str, ...], **options: Any) -> None:
                 now=options["now"],
                 filters=filters,
             )
-        from memlab.cli.screen import console, print_json, print_recall
+        from memlab.cli.screen import console, plain, print_json, print_recall
 
+        missing = answer.why_not(options["why_not"]) if options["why_not"] else None
         if options["as_json"]:
-            print_json(answer.as_dict())
-        else:
-            print_recall(console(), answer, explain=options["explain"])
+            print_json({**answer.as_dict(), **({"why_not": asdict(missing)} if missing else {})})
+            return
+        print_recall(console(), answer, explain=options["explain"])
+        if missing:
+            console().print(plain(f"\n{missing}"))
 
 
 def _load(retriever: HybridRetriever) -> None:

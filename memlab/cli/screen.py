@@ -21,6 +21,7 @@ from memlab.retrieval.render import (
     facts,
     headline,
     look,
+    no_hits,
     share_words,
     shares,
     visible,
@@ -135,7 +136,7 @@ def print_recall(
     if recall.trace.note:
         out.print(Text(f"note: {visible(_first_line(recall.trace.note))}", style="yellow"))
     if not recall.hits:
-        out.print("no hits")
+        out.print(plain(no_hits(recall)))
         return
     legend = Text()
     for name in channels_shown(recall):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from memlab.encoders import Encoder
     from memlab.store import Filters, MemoryStore
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -142,7 +144,13 @@ _FILTERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--tag-match",), {"type": click.Choice(["any", "all"]), "default": "any", "help": "One of the tags, or all."}),
     (("--source",), {"multiple": True, "metavar": "NAME", "help": "From this source (repeat for several)."}),
     (("--min-importance",), {"type": int, "metavar": "1-10", "help": "At least this important."}),
-    (("--after", "created_after"), {"metavar": "TIME", "help": "Made at this time or later (ISO 8601 with a zone)."}),
+    (
+        ("--after", "created_after"),
+        {
+            "metavar": "TIME",
+            "help": "Made at this time or later: 2026-07-01 (its beginning in UTC), or a time with a zone.",
+        },
+    ),
     (("--before", "created_before"), {"metavar": "TIME", "help": "Made before this time."}),
 )
 
@@ -160,4 +168,8 @@ def filters_from(options: dict[str, Any]) -> Filters:
 
     names = ("project", "category", "tags", "tag_match", "source", "min_importance", "created_after", "created_before")
     values = {name: options.pop(name) for name in names}
+    for name in ("created_after", "created_before"):
+        # A day alone is what people type; for the command line it means its beginning in UTC, as the help says.
+        if values[name] and _DAY.fullmatch(values[name]):
+            values[name] += "T00:00:00Z"
     return Filters(**{name: value for name, value in values.items() if value not in ((), None)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -229,7 +230,10 @@ class SentenceTransformerEncoder:
 
     def _read_weights(self) -> Any:
         folder, limit = self.folder.path, self.token_limit
-        package = require("sentence_transformers", "sentence-transformers", self.name)
+        with warnings.catch_warnings():
+            # tqdm misses its widget in a notebook; the bars are off here anyway.
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            package = require("sentence_transformers", "sentence-transformers", self.name)
         try:
             with _no_progress_bars():
                 model = package.SentenceTransformer(str(folder), device=self._device, local_files_only=True)

@@ -173,7 +173,7 @@ def _beyond_depth(
         place = _again(trace, retriever, candidates, depth=depth, filters=trace.filters).place(memory_id)
         if place is not None:
             needs = "" if place.rank <= trace.limit else f" and limit={place.rank}"
-            remedies.append(f"depth={depth}{needs}: it would come {place.rank}")
+            remedies.append(f"replace(depth={depth}){needs}: it would come {place.rank}")
             break
     if store.get(memory_id).pending:
         remedies.append("embed_pending(), so that it has a vector to be found by")

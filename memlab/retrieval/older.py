@@ -15,7 +15,7 @@ from memlab.errors import EncoderError, InvalidValue
 from memlab.retrieval.fusion import fused
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import half_life_decay
-from memlab.retrieval.retriever import whole
+from memlab.retrieval.retriever import filters_of, whole
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 from memlab.store import Filters, MemoryStore
 from memlab.store.encoding import mismatch
@@ -99,7 +99,7 @@ class OlderRetriever:
             raise InvalidValue(f"query: expected text, found {type(query).__name__}")
         wanted = self.limit if limit is None else whole(limit, "limit", least=0)
         moment = utc_now() if now is None else parse_time(now, "now")
-        chosen = Filters.of(filters, **given)
+        chosen = filters_of(filters, given)
         started = perf_counter()
         note, vector, made_by = "", None, None
         if self.store.encoder_stamp is None and self.store.wants_encoder:

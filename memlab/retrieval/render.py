@@ -99,6 +99,13 @@ def headline(recall: Recall) -> str:
     return " · ".join(parts)
 
 
+def no_hits(recall: Recall) -> str:
+    """Why there are none, as far as the channels know."""
+    said = dict.fromkeys(result.note for result in recall.trace.channels if result.ran and result.note)
+    why = "; ".join(said) if recall.trace.limit else "the limit is 0"
+    return f"no hits{': ' if why else ''}{why}"
+
+
 def age_words(days: float) -> str:
     """An age as people say it."""
     if days < 1:
@@ -157,7 +164,7 @@ def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
     if recall.trace.note:
         lines.append(f"note: {recall.trace.note}")
     if not recall.hits:
-        return "\n".join([*lines, "no hits"])
+        return "\n".join([*lines, no_hits(recall)])
     lines.append("   ".join(f"{look(name).char} {name}" for name in channels_shown(recall)))
     top = max(hit.score for hit in recall.hits) or 1.0
     words = words_of(recall)
@@ -204,7 +211,7 @@ def as_html(recall: Recall) -> str:
         f'<div style="{_SMALL}">{html.escape(headline(recall))}</div>{note}<div>{legend}</div></td></tr>'
     )
     if not recall.hits:
-        body = f'<tr><td colspan="3" style="{_CELL}">no hits</td></tr>'
+        body = f'<tr><td colspan="3" style="{_CELL}">{html.escape(no_hits(recall))}</td></tr>'
     else:
         top = max(hit.score for hit in recall.hits) or 1.0
         words = words_of(recall)

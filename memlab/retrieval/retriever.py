@@ -97,6 +97,10 @@ class HybridRetriever:
     limit: int = 5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.store, MemoryStore):
+            raise InvalidValue(
+                f"store: expected a memlab.MemoryStore, found {type(self.store).__name__} {self.store!r}"
+            )
         object.__setattr__(self, "channels", tuple(self.channels))
         names = [channel.name for channel in self.channels]
         if not names or len(set(names)) < len(names):
@@ -205,7 +209,7 @@ class HybridRetriever:
         """
         if not isinstance(query, str):
             raise InvalidValue(f"query: expected text, found {type(query).__name__}")
-        chosen = Filters.of(filters, **given)
+        chosen = filters_of(filters, given)
         timings: dict[str, float] = {}
         started = perf_counter()
         prepared = self._prepare(query) if query_vector is None else Query(query, query_vector, made_by=made_by)
@@ -361,6 +365,19 @@ def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:
     if len(ran) > 1:
         return "hybrid", note
     return (f"{ran[0]}-only" if ran else "none"), note
+
+
+def filters_of(filters: Filters | Mapping[str, Any] | None, given: Mapping[str, Any]) -> Filters:
+    """The filters of a recall; an unknown name says what else a recall takes."""
+    try:
+        return Filters.of(filters, **given)
+    except InvalidValue as error:
+        if "is no filter" not in str(error):
+            raise
+        raise InvalidValue(
+            f"{error}; a recall also takes limit, recency_boost and now, and what a retriever is made of (depth, "
+            "fusion, channels, recency) is changed with its replace()"
+        ) from None
 
 
 def whole(value: Any, name: str, *, least: int) -> int:

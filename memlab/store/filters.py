@@ -60,7 +60,7 @@ class Filters:
                 try:
                     object.__setattr__(self, name, check_importance(getattr(self, name)))
                 except InvalidValue as error:
-                    raise InvalidValue(f"{name}: {error}") from None
+                    raise InvalidValue(str(error).replace("importance", name, 1)) from None
         for name in ("created_after", "created_before"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, parse_time(getattr(self, name), name))

@@ -151,8 +151,6 @@ def require(connection: sqlite3.Connection, memory_id: str, *, live: bool = Fals
     if is_storable(memory_id):
         row = connection.execute("SELECT trashed_at FROM memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
-        raise UnknownMemory(
-            f"no memory has the id {memory_id!r}; `memories()` lists them, ids look like 'm-4k2h9x0abc'"
-        )
+        raise UnknownMemory(f"no memory has the id {memory_id!r}; `memlab list` shows the ids, in Python memories()")
     if live and row[0] is not None:
         raise UnknownMemory(f"memory {memory_id} is in the trash since {row[0]}; restore({memory_id!r}) brings it back")

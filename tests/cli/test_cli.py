@@ -108,7 +108,7 @@ def test_remember_without_an_encoder_says_what_to_do(run, db):
 def test_remember_twice_with_a_key(run, db):
     first = run("remember", "A note", "--key", "k", "--encoder", "hashing").stdout.split()[1]
     assert run("remember", "A note", "--key", "k").stdout.startswith(f"known already as {first} ")
-    assert "stored already as" in run("remember", "A note").stderr
+    assert f"{first} has the same content; both are kept" in run("remember", "A note").stderr
     assert "idempotency key" in run("remember", "Other", "--key", "k", code=1).stderr
 
 
@@ -279,14 +279,26 @@ def test_recall_filters_and_switches(run, filled):
     assert ids("--category", "decision", "--category", "note") == {"m-1", "m-2", "m-3"}
     assert ids("--min-importance", 6) == {"m-1"}
     assert ids("--after", "2026-02-01T00:00:00Z", "--before", "2026-08-01T00:00:00Z") == {"m-3"}
+    assert ids("--after", "2026-02-01", "--before", "2026-08-01") == {"m-3"}  # a day is its beginning in UTC
     assert ids("--source", "chat") == {"m-1"}
+    assert "names no time zone" in run("recall", "x", "--after", "2026-02-01T00:00:00", code=1).stderr
     only = json.loads(run("recall", "retry", "--keyword-only", "--json").stdout)
     assert only["mode"] == "keyword-only"
     assert "k=7" in json.loads(run("recall", "retry", "--k", 7, "--json").stdout)["fusion"]
 
 
+def test_recall_says_why_not(run, filled):
+    said = run("recall", "webhooks", "--limit", 1, "--now", NOW, "--why-not", "m-2").stdout
+    assert "m-2: it came" in said
+    value = json.loads(run("recall", "webhooks", "--limit", 1, "--now", NOW, "--json", "--why-not", "m-2").stdout)
+    assert value["why_not"]["memory_id"] == "m-2"
+    assert value["why_not"]["remedies"]
+    assert "no memory has the id" in run("recall", "webhooks", "--why-not", "nobody", code=1).stderr
+
+
 def test_recall_without_hits_is_an_answer(run, filled):
-    assert "no hits" in run("recall", "x", "--project", "nobody").stdout
+    said = run("recall", "x", "--project", "nobody").stdout
+    assert "no hits: no memory that passes the filters has" in " ".join(said.split())
     assert json.loads(run("recall", "x", "--limit", 0, "--json").stdout)["hits"] == []
 
 

@@ -80,7 +80,7 @@ def test_why_not_beyond_the_depth_and_the_remedy_works(store: MemoryStore) -> No
     answer = recall.why_not("old")
     assert any("keyword: it has none of the terms" in reason for reason in answer.reasons)
     assert any("vector: rank 21" in reason and "beyond the depth of 4" in reason for reason in answer.reasons)
-    match = remedy(answer, r"depth=(\d+) and limit=(\d+)")
+    match = remedy(answer, r"replace\(depth=(\d+)\) and limit=(\d+)")
     again = retriever.replace(depth=int(match.group(1))).recall("retry @0", now=NOW, limit=int(match.group(2)))
     assert "old" in again.ids
     shallower = retriever.replace(depth=int(match.group(1)) - 1).recall("retry @0", now=NOW, limit=100)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -296,10 +297,11 @@ def test_the_first_recall_after_a_reembedding_elsewhere_is_hybrid(tmp_path: Path
 
 
 def test_numbers_of_numpy_are_numbers(hashed: MemoryStore) -> None:
-    retriever = HybridRetriever(
-        hashed, depth=np.int64(7), fusion=RRF(k=np.int64(10), weights={"keyword": np.float32(2)})
-    )
-    recall = retriever.recall("webhook", limit=np.int64(3), now=NOW)
+    seven: Any = np.int64(7)
+    ten: Any = np.int64(10)
+    two: Any = np.float32(2)
+    retriever = HybridRetriever(hashed, depth=seven, fusion=RRF(k=ten, weights={"keyword": two}))
+    recall = retriever.recall("webhook", limit=seven - 4, now=NOW)
     assert len(recall) == 3
     assert recall.trace.fusion == "RRF(k=10, weights={'keyword': 2.0})"
     for depth in (2**63, 2**80):

@@ -190,7 +190,7 @@ def test_a_reader_stops_no_writer(make_store):
     reader = make_store()
     writer = make_store(busy_timeout=0.0)
     with reader.view() as view:
-        view.searched
+        assert view.searched == 1
         for i in range(5):
             writer.remember(f"while it reads {i}")
         writer.reembed(HashingEncoder(16))
