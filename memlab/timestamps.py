@@ -49,7 +49,9 @@ def parse_time(value: datetime | str, field: str = "time") -> datetime:
         except ValueError as error:
             raise InvalidValue(f"{field}: expected an ISO 8601 time, {example}; found {value!r}") from error
     elif isinstance(value, datetime):
-        moment = value
+        # A pandas Timestamp is a datetime that carries nanoseconds along.
+        plain = getattr(value, "to_pydatetime", None)
+        moment = value if plain is None else plain(warn=False)
     else:
         raise InvalidValue(
             f"{field}: expected an aware datetime or ISO 8601 text, {example}; found {type(value).__name__} {value!r}"

@@ -38,6 +38,11 @@ class PassagePolicy:
     aggregate : {"length-weighted", "mean", "first", "truncate"}
         How passage vectors make the document vector: their mean weighted by length, their plain mean, the first one
         alone; ``"truncate"`` makes no passages and encodes what fits, as most published figures do.
+
+    Raises
+    ------
+    InvalidValue
+        If a value is another one.
     """
 
     overlap: int = 0

@@ -196,6 +196,8 @@ class Writer:
                 [encoded.get(i) if encoder_id is not None else None for i in todo],
                 encoder_id,
             )
+            for i, memory_id in known.items():
+                writing.keep_key(connection, drafts[i], memory_id)
             for i in todo:
                 if same := writing.exact_duplicates(connection, drafts[i].content, drafts[i].memory_id):
                     duplicates[i] = same

@@ -399,7 +399,13 @@ class MemoryStore:
             return reading.fetch(connection, [memory_id])[memory_id]
 
     def touch(self, memory_ids: str | Iterable[str]) -> None:
-        """Count one access to each memory, now. Recall itself never does: reading takes no write lock."""
+        """Count one access to each memory, now. Recall itself never does: reading takes no write lock.
+
+        Raises
+        ------
+        UnknownMemory
+            If an id does not exist; none is counted then.
+        """
         ids = check_ids(memory_ids)
         now = format_time(self._clock())
         with self._file.write() as connection:
@@ -411,11 +417,23 @@ class MemoryStore:
             )
 
     def forget(self, memory_id: str) -> Memory:
-        """Move a memory to the trash: no recall finds it, :meth:`restore` brings it back."""
+        """Move a memory to the trash: no recall finds it, :meth:`restore` brings it back.
+
+        Raises
+        ------
+        UnknownMemory
+            If there is none with this id. One that is in the trash already stays as it is.
+        """
         return self._set_trashed(memory_id, format_time(self._clock()))
 
     def restore(self, memory_id: str) -> Memory:
-        """Bring a memory back from the trash."""
+        """Bring a memory back from the trash.
+
+        Raises
+        ------
+        UnknownMemory
+            If there is none with this id. One that is not in the trash stays as it is.
+        """
         return self._set_trashed(memory_id, None)
 
     def _set_trashed(self, memory_id: str, trashed_at: str | None) -> Memory:
@@ -509,6 +527,11 @@ class MemoryStore:
         trashed : bool or None
             ``True`` looks in the trash, ``None`` everywhere.
         limit : int, optional
+
+        Raises
+        ------
+        InvalidValue
+            If a filter is unknown or has a value of the wrong kind.
         """
         chosen = Filters.of(filters, **given)
         if limit is not None:
@@ -537,7 +560,13 @@ class MemoryStore:
         return frame
 
     def history(self, memory_id: str) -> list[Revision]:
-        """Every content the memory has had, oldest first; the last is the present one."""
+        """Every content the memory has had, oldest first; the last is the present one.
+
+        Raises
+        ------
+        UnknownMemory
+            If there is none with this id.
+        """
         with self._file.read() as connection:
             writing.require(connection, memory_id)
             rows = connection.execute(
@@ -549,7 +578,13 @@ class MemoryStore:
         return [*past, Revision(memory_id, len(past) + 1, present, None)]
 
     def passages(self, memory_id: str) -> list[StoredPassage]:
-        """The passages of a memory; one that fits the encoder is its own passage."""
+        """The passages of a memory; one that fits the encoder is its own passage.
+
+        Raises
+        ------
+        UnknownMemory
+            If there is none with this id.
+        """
         with self._file.read() as connection:
             writing.require(connection, memory_id)
             content = connection.execute("SELECT content FROM memories WHERE id = ?", (memory_id,)).fetchone()[0]

@@ -57,6 +57,16 @@ def already_there(connection: sqlite3.Connection, new: Draft) -> str | None:
     return new.memory_id
 
 
+def keep_key(connection: sqlite3.Connection, new: Draft, memory_id: str) -> None:
+    """Let the key of a draft that was found in the store by its id stand for that memory from now on."""
+    if new.key is not None:
+        connection.execute(
+            "INSERT INTO idempotency_keys (key, memory_id, content_hash) "
+            "SELECT :key, :id, :hash WHERE NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE key = :key)",
+            {"key": new.key, "id": memory_id, "hash": content_hash(new.content)},
+        )
+
+
 def exact_duplicates(connection: sqlite3.Connection, content: str, besides: str) -> tuple[str, ...]:
     """Ids of the live memories whose content is ``content`` to the letter, without ``besides``."""
     # The plus: from `content = :text` SQLite would work out the substr() and then not see that an index has it.

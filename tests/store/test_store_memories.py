@@ -388,3 +388,11 @@ def test_context_manager_closes(tmp_path):
         store.remember("a")
     with pytest.raises(StoreClosed):
         len(store)
+
+
+def test_a_key_given_with_a_known_id_stands_for_that_memory(store):
+    store.remember("said once", memory_id="m-1")
+    assert not store.remember("said once", memory_id="m-1", idempotency_key="k").created
+    again = store.remember("said once", idempotency_key="k")
+    assert (again.memory_id, again.created) == ("m-1", False)
+    assert len(store) == 1

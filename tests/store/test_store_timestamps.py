@@ -94,6 +94,14 @@ def test_sqlite_takes_what_we_write_as_it_is(moment):
     connection.close()
 
 
+def test_a_timestamp_of_pandas_loses_its_nanoseconds():
+    import pandas as pd
+
+    moment = parse_time(pd.Timestamp("2026-03-04T09:12:41.123456789Z"))
+    assert type(moment) is datetime
+    assert format_time(moment) == "2026-03-04T09:12:41.123Z"
+
+
 def test_none_stays_none():
     assert from_stored(None) is None
 
