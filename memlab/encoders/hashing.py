@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from memlab.encoders._checks import check_whole
+from memlab.checks import whole
 from memlab.encoders.base import FloatMatrix, IntMatrix
 from memlab.encoders.tokens import checked_texts
 
@@ -53,8 +53,8 @@ class HashingEncoder:
     """
 
     def __init__(self, dimension: int = 384, token_limit: int = 256) -> None:
-        check_whole("dimension", dimension, 1)
-        check_whole("token_limit", token_limit, 1)
+        dimension = whole(dimension, "dimension", least=1)
+        token_limit = whole(token_limit, "token_limit", least=1)
         self._dimension = dimension
         self._token_limit = token_limit
 

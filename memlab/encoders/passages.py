@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memlab.encoders._checks import check_whole
+from memlab.checks import whole
 from memlab.encoders.base import Encoder
 from memlab.encoders.borders import WITHIN_WORD, Borders, find_borders
 from memlab.errors import InvalidValue
@@ -80,8 +80,8 @@ class PassageSplitter:
 
     def __post_init__(self) -> None:
         if self.token_limit is not None:
-            check_whole("token_limit", self.token_limit, 1)
-        check_whole("overlap", self.overlap, 0)
+            whole(self.token_limit, "token_limit", least=1)
+        whole(self.overlap, "overlap", least=0)
 
     def split(self, text: str, encoder: Encoder) -> list[Passage]:
         """Cut ``text`` into passages.

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memlab.encoders._checks import check_whole
+from memlab.checks import whole
 from memlab.encoders._require import require
 from memlab.encoders.base import FloatMatrix, IntMatrix, check_vectors
 from memlab.encoders.model_files import ModelFacts, read_facts
@@ -71,9 +71,9 @@ class SentenceTransformerEncoder:
         token_limit: int | None = None,
         device: str = "cpu",
     ) -> None:
-        check_whole("batch_size", batch_size, 1)
+        whole(batch_size, "batch_size", least=1)
         if token_limit is not None:
-            check_whole("token_limit", token_limit, 1)
+            whole(token_limit, "token_limit", least=1)
         self._model = repository(model) or check_folder(model)
         self._query_prefix = query_prefix
         self._document_prefix = document_prefix

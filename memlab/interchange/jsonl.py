@@ -19,12 +19,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from memlab.checks import whole
 from memlab.errors import EncoderError, InvalidValue, StoreError
 from memlab.interchange.json_text import json_text
 from memlab.interchange.lines import LineReader
 from memlab.progress import Progress, Show
 from memlab.store.filters import Filters
-from memlab.store.records import FIELDS, check_count
+from memlab.store.records import FIELDS
 from memlab.store.transfer import WholeMemory, take_in, whole_memories
 from memlab.timestamps import utc_now
 
@@ -239,7 +240,7 @@ def import_jsonl(
     DuplicateIdError, IdempotencyError
         Naming file and line, if an id or a key stands for other content in the store.
     """
-    check_count(batch_size, "batch_size", 1)
+    batch_size = whole(batch_size, "batch_size", least=1)
     encoder = _encoder_of(store)
     facts = None if encoder is None else encoder_facts(encoder, store.passage_policy)
     created = existing = vectors = 0

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from memlab import checks
 from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.errors import InvalidValue
 from memlab.retrieval.terms import Terms, terms
@@ -137,14 +138,12 @@ class KeywordChannel:
     needs_vector: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for column, weight in self.weights.items():
+        for column in self.weights:
             if column not in SEARCH_COLUMNS:
                 raise InvalidValue(f"weights: {column!r} is no searched column; these are {', '.join(SEARCH_COLUMNS)}")
-            if not (isinstance(weight, (int, float)) and np.isfinite(weight) and weight >= 0):
-                raise InvalidValue(f"weights: expected a number of 0 or more for {column}, found {weight!r}")
-        object.__setattr__(self, "weights", dict(self.weights))
-        if isinstance(self.max_terms, bool) or not isinstance(self.max_terms, int) or not 1 <= self.max_terms <= 200:
-            raise InvalidValue(f"max_terms: expected a whole number from 1 to 200, found {self.max_terms!r}")
+        weights = {column: checks.number(weight, f"weights: {column}") for column, weight in self.weights.items()}
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "max_terms", checks.whole(self.max_terms, "max_terms", least=1, most=200))
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
         """See :class:`Channel`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Protocol
 
+from memlab.checks import number
 from memlab.errors import InvalidValue
 
 Contributions = dict[str, dict[str, float]]
@@ -76,17 +76,6 @@ def _settle(result: Contributions, groups: Groups) -> Contributions:
     for by_channel in result.values():
         by_channel.update(dict.fromkeys(silent(by_channel, groups), 0.0))
     return result
-
-
-def number(value: object, name: str, *, above_zero: bool = False) -> float:
-    """A number from 0 to a thousand million, numpy's included."""
-    try:
-        found = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
-    except OverflowError:
-        found = -1.0
-    if not 0 <= found <= 1e9 or (above_zero and found == 0):
-        raise InvalidValue(f"{name}: expected a number {'above' if above_zero else 'of at least'} 0, found {value!r}")
-    return found
 
 
 def _checked_weights(weights: Mapping[str, float]) -> dict[str, float]:

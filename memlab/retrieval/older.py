@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from memlab.checks import whole
 from memlab.encoders.base import FloatMatrix
 from memlab.errors import EncoderError, InvalidValue
 from memlab.retrieval.fusion import fused
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import half_life_decay
-from memlab.retrieval.retriever import filters_of, whole
+from memlab.retrieval.retriever import filters_of
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 from memlab.store import Filters, MemoryStore
 from memlab.store.encoding import mismatch

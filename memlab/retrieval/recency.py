@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from memlab.retrieval.fusion import number
+from memlab.checks import number
 from memlab.timestamps import age_days
 
 

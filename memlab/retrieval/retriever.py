@@ -9,6 +9,7 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any
 
+from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors
 from memlab.errors import EncoderError, InvalidValue
 from memlab.retrieval.channels import (
@@ -378,11 +379,3 @@ def filters_of(filters: Filters | Mapping[str, Any] | None, given: Mapping[str, 
             f"{error}; a recall also takes limit, recency_boost and now, and what a retriever is made of (depth, "
             "fusion, channels, recency) is changed with its replace()"
         ) from None
-
-
-def whole(value: Any, name: str, *, least: int) -> int:
-    """A whole number of at least ``least`` and at most a thousand million, numpy's included."""
-    index = getattr(value, "__index__", None)
-    if isinstance(value, bool) or index is None or not least <= index() <= 1_000_000_000:
-        raise InvalidValue(f"{name}: expected a whole number of at least {least}, found {value!r}")
-    return int(index())

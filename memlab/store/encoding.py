@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from memlab.checks import whole
 from memlab.encoders.base import Encoder, EncoderStamp, FloatMatrix, check_vectors, stamp
 from memlab.errors import EncoderError, EncoderMismatch, EncoderUnavailable, InvalidValue, MissingDependency
 from memlab.store.connection import on_fork
@@ -51,8 +52,7 @@ class PassagePolicy:
     def __post_init__(self) -> None:
         if self.aggregate not in AGGREGATES:
             raise InvalidValue(f"aggregate: expected one of {', '.join(AGGREGATES)}; found {self.aggregate!r}")
-        if isinstance(self.overlap, bool) or not isinstance(self.overlap, int) or self.overlap < 0:
-            raise InvalidValue(f"overlap: expected a whole number of tokens, 0 or more; found {self.overlap!r}")
+        object.__setattr__(self, "overlap", whole(self.overlap, "overlap", least=0))
 
 
 @dataclass(frozen=True)

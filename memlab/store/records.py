@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
 
+from memlab.checks import whole
 from memlab.errors import ContentError, InvalidValue
 from memlab.timestamps import format_time, from_stored, parse_time
 
@@ -185,8 +186,6 @@ def draft(
     updated_at: datetime | str | None = None,
 ) -> Draft:
     """Check what a caller gave for a new memory; raises :class:`InvalidValue` before anything is written."""
-    if isinstance(access_count, bool) or not isinstance(access_count, int) or access_count < 0:
-        raise InvalidValue(f"access_count: expected a whole number of 0 or more, found {access_count!r}")
     return Draft(
         memory_id=new_id() if memory_id is None else check_text(memory_id, "memory_id"),
         content=check_content(content),
@@ -201,7 +200,7 @@ def draft(
             _json(check_strings(related_files, "related_files")),
             _json(check_checksums(file_checksums)),
             _optional_time(accessed_at, "accessed_at"),
-            access_count,
+            whole(access_count, "access_count", least=0),
             _optional_time(trashed_at, "trashed_at"),
             _optional_time(updated_at, "updated_at"),
         ),
@@ -289,13 +288,6 @@ def _storable(text: str, name: str) -> str:
     return text
 
 
-def check_count(value: object, name: str, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidValue(f"{name}: expected a whole number of {least} or more, found {value!r}")
-    return value
-
-
 def check_ids(memory_ids: object) -> list[str]:
     """Ids from one id or several, each once; whether they exist is for the caller to see."""
     if isinstance(memory_ids, str):
@@ -321,11 +313,7 @@ def is_storable(value: object) -> bool:
 
 def check_importance(value: object) -> int:
     """A whole number from 1 to 10."""
-    # A numpy integer is fine, a bool or 7.0 is a mistake somewhere.
-    whole = getattr(value, "__index__", None)
-    if isinstance(value, bool) or whole is None or not 1 <= whole() <= 10:
-        raise InvalidValue(f"importance: expected a whole number from 1 to 10, found {value!r}")
-    return int(whole())
+    return whole(value, "importance", least=1, most=10)
 
 
 def check_strings(values: object, name: str) -> list[str]:

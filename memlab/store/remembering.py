@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, check_vectors, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.progress import Progress, Show
@@ -27,7 +28,7 @@ from memlab.store.encoding import (
     set_setting,
     vector_bytes,
 )
-from memlab.store.records import Draft, check_count, draft
+from memlab.store.records import Draft, draft
 
 _DRAFT_ARGUMENTS = (
     "memory_id",
@@ -218,7 +219,7 @@ class Writer:
         if not isinstance(records, Iterable) or hasattr(records, "to_dict"):
             hint = "; a DataFrame goes in as frame.to_dict('records')" if hasattr(records, "to_dict") else ""
             raise InvalidValue(f"records: expected contents or mappings, found {type(records).__name__}{hint}")
-        check_count(batch_size, "batch_size", 1)
+        batch_size = whole(batch_size, "batch_size", least=1)
         total = len(records) if isinstance(records, Sequence) else None
         ids: list[str] = []
         duplicates: dict[str, tuple[str, ...]] = {}
@@ -251,7 +252,7 @@ class Writer:
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
         """See :meth:`MemoryStore.embed_pending`."""
         self.file.require_writable()
-        check_count(batch_size, "batch_size", 1)
+        batch_size = whole(batch_size, "batch_size", least=1)
         done = 0
         with self.file.read() as connection:
             total = reading.count(connection, "vector IS NULL")

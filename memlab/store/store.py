@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError, UnknownMemory
 from memlab.progress import Show
@@ -29,7 +30,6 @@ from memlab.store.records import (
     KEEP,
     Memory,
     changed_columns,
-    check_count,
     check_ids,
 )
 from memlab.store.remembering import BulkResult, Writer, stored_policy
@@ -535,7 +535,7 @@ class MemoryStore:
         """
         chosen = Filters.of(filters, **given)
         if limit is not None:
-            check_count(limit, "limit", 0)
+            limit = whole(limit, "limit", least=0)
         with self._file.read() as connection:
             return reading.select(connection, chosen, trashed=trashed, limit=limit)
 
@@ -696,7 +696,7 @@ class MemoryStore:
             If the encoder cannot be had or fails; the old vectors stay in use.
         """
         self._file.require_writable()
-        check_count(batch_size, "batch_size", 1)
+        batch_size = whole(batch_size, "batch_size", least=1)
         chosen = self._writer.slot.get() if encoder is None else encoder
         policy = passages or self._writer.policy
         count = maintenance.reembed(self._file, chosen, policy, batch_size=batch_size, progress=progress)
