@@ -101,6 +101,8 @@ def test_ctrl_c_is_quiet(db):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
+        # Who runs the tests in the background of a shell has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdin is not None
     process.stdin.write(b"".join(json.dumps({"content": f"n {i}"}).encode() + b"\n" for i in range(256)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
@@ -294,7 +295,7 @@ def test_nearest_alone(seed):
 
 def test_a_vector_of_another_length_counts_by_its_direction(store):
     near, far = store.remember("alpha beta gamma"), store.remember("entirely different words")
-    with raw_connection(store.path) as raw:
+    with contextlib.closing(raw_connection(store.path)) as raw:
         blob = raw.execute("SELECT vector FROM memories WHERE id = ?", (far.memory_id,)).fetchone()[0]
         long = (np.frombuffer(blob, "<f4") * 100).astype("<f4").tobytes()
         raw.execute("UPDATE memories SET vector = ? WHERE id = ?", (long, far.memory_id))
