@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -339,8 +339,3 @@ def timed(channel: Channel, query: Query, view: ReadView, depth: int, found: fro
     started = perf_counter()
     result = channel.search(query, view, depth, found)
     return replace(result, milliseconds=1000 * (perf_counter() - started))
-
-
-def describe(channel: Channel) -> dict[str, Any]:
-    """A channel's settings as plain values, for traces."""
-    return {name: getattr(channel, name) for name in getattr(channel, "__dataclass_fields__", {})}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, stamp
-from memlab.errors import EncoderError, InvalidValue, MemlabError, UnknownMemory
+from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.progress import Show
 from memlab.store import maintenance, reading, writing
 from memlab.store.connection import StoreFile
@@ -295,7 +295,7 @@ class MemoryStore:
         known = outcome.known.get(0)
         with self._file.read() as connection:
             memory = reading.fetch(connection, [known or new.memory_id])[known or new.memory_id]
-        return _with(memory, created=known is None, duplicate_of=outcome.duplicates.get(0, ()))
+        return replace(memory, created=known is None, duplicate_of=outcome.duplicates.get(0, ()))
 
     def remember_many(
         self,
@@ -708,10 +708,4 @@ class MemoryStore:
 # Fields of a Memory that a record may carry along (an export has them) and that say nothing new.
 
 
-def _with(memory: Memory, **changes: Any) -> Memory:
-    from dataclasses import replace
-
-    return replace(memory, **changes)
-
-
-__all__ = ["AUTO", "BulkResult", "MemoryStore", "Revision", "StoredPassage", "UnknownMemory"]
+__all__ = ["AUTO", "BulkResult", "MemoryStore", "Revision", "StoredPassage"]
