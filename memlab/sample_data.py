@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memlab.errors import FormatError
+from memlab.errors import FormatError, InvalidValue
 from memlab.store import AUTO, MemoryStore
+from memlab.timestamps import parse_time
 
 if TYPE_CHECKING:
     from memlab.progress import Show
@@ -30,13 +31,16 @@ class SampleQuery:
     ----------
     query_id, text : str
     tests : str
-        What it tests: identifier, paraphrase, buried fact, latest decision, multilingual or filter.
+        What it tests: identifier, paraphrase, buried fact, latest decision, multilingual or filter; in
+        ``data/temporal``: latest decision, old fact or either.
     filters : dict
         Arguments for :class:`memlab.Filters`; empty unless the query needs them.
     judgments : dict of str to int
         Memory id to relevance: 2 answers the query, 1 helps, 0 looks right and is not.
     note : str
         Why it is judged so.
+    now : datetime or None
+        The moment the query is asked at, in UTC; ``None`` where it is that of the whole sample.
     """
 
     query_id: str
@@ -45,6 +49,7 @@ class SampleQuery:
     filters: dict[str, Any] = field(default_factory=dict)
     judgments: dict[str, int] = field(default_factory=dict)
     note: str = ""
+    now: datetime | None = None
 
     @property
     def relevant(self) -> set[str]:
@@ -135,6 +140,7 @@ def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
             filters=_metadata(row).get("filter", {}),
             judgments=judgments.get(row["_id"], {}),
             note=_metadata(row).get("note", ""),
+            now=_now(row, place / "queries.jsonl"),
         )
         for row in _lines(place / "queries.jsonl")
     )
@@ -170,6 +176,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def _metadata(row: dict[str, Any]) -> dict[str, Any]:
     metadata = row.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _now(row: dict[str, Any], path: Path) -> datetime | None:
+    text = _metadata(row).get("now")
+    try:
+        return None if text is None else parse_time(text, "now")
+    except InvalidValue as error:
+        raise FormatError(f"{path}, query {row['_id']}: {error}") from error
 
 
 def _record(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import IO, Any
 import click
 
 from memlab import __version__
-from memlab.cli import checkup, demo, files, memories, recall
+from memlab.cli import checkup, demo, evaluation, files, memories, recall
 from memlab.cli.session import Session, db_option
 from memlab.errors import MemlabError
 
@@ -74,8 +74,9 @@ def cli(context: click.Context) -> None:
     context.ensure_object(Session)
 
 
-for _command in (*demo.COMMANDS, *memories.COMMANDS, *recall.COMMANDS, *files.COMMANDS, *checkup.COMMANDS):
-    cli.add_command(_command)
+for _module in (demo, memories, recall, evaluation, files, checkup):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

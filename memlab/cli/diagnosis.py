@@ -30,7 +30,9 @@ NEEDED = {
 }
 OPTIONAL = {
     "ir-measures": "evaluation",
+    "matplotlib": "plots of an evaluation",
     "pytrec_eval-terrier": "evaluation",
+    "scipy": "evaluation",
     "ipykernel": "notebooks",
     "jupyterlab": "notebooks",
 }

@@ -21,7 +21,7 @@ from memlab.retrieval.channels import (
     VectorChannel,
     timed,
 )
-from memlab.retrieval.fusion import NOT_COUNTED, RRF, Fusion, fused, silent
+from memlab.retrieval.fusion import NOT_COUNTED, RRF, Contributions, Fusion, fused, silent
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.terms import clean
@@ -59,6 +59,50 @@ class Candidates:
     searched: int
     encoder: str | None
     timings: Mapping[str, float]
+
+
+@dataclass
+class Reuse:
+    """What was found for one query in one view, for further retrievers that ask the same of the same channel.
+
+    Attributes
+    ----------
+    results : list of (Channel, int, frozenset of int, ChannelResult)
+        Channel, depth, what was found before it, and its answer. Channels are compared, not hashed: their settings may
+        be mappings.
+    facts : dict of int to (str, datetime, int)
+        See :class:`Candidates`.
+    """
+
+    results: list[tuple[Channel, int, frozenset[int], ChannelResult]] = field(default_factory=list)
+    facts: dict[int, tuple[str, datetime, int]] = field(default_factory=dict)
+
+    def search(
+        self, channel: Channel, query: Query, view: ReadView, depth: int, found: frozenset[int]
+    ) -> ChannelResult:
+        """The channel's answer, asked for only if it is not known."""
+        seen = found if _looks_at_found(channel) else frozenset()
+        for known, at, before, result in self.results:
+            if at == depth and known == channel and before == seen:
+                return result
+        result = timed(channel, query, view, depth, found)
+        self.results.append((channel, depth, seen, result))
+        return result
+
+    def facts_of(self, view: ReadView, numbers: frozenset[int]) -> dict[int, tuple[str, datetime, int]]:
+        """The facts of these memories, read only if they are not known."""
+        if missing := sorted(numbers - self.facts.keys()):
+            self.facts.update(
+                (number, (memory_id, from_stored(created), accesses))
+                for number, (memory_id, created, accesses) in view.facts(missing).items()
+            )
+        return {number: self.facts[number] for number in sorted(numbers) if number in self.facts}
+
+
+def _looks_at_found(channel: Channel) -> bool:
+    """Whether a channel's answer may depend on what was found before it; yes unless it is known not to."""
+    blind = isinstance(channel, (KeywordChannel, VectorChannel)) or getattr(channel, "scope", None) == "all"
+    return bool(getattr(channel, "looks_at_found", not blind))
 
 
 @dataclass(frozen=True)
@@ -221,28 +265,45 @@ class HybridRetriever:
                 timings["open"] = 1000 * (perf_counter() - started)
                 fitting = self.fitting(prepared, view)
                 if prepared.made_by is None or fitting.vector is not None or attempt == 2:
-                    return self._ask(fitting, chosen, view, timings)
+                    return self.ask(fitting, view, timings=timings)
             # The store was re-embedded between the two looks: once more with the encoder that it has now.
             prepared = self._prepare(query)
         raise AssertionError("the second attempt returns")  # pragma: no cover
 
-    def _ask(self, query: Query, chosen: Filters, view: ReadView, timings: dict[str, float]) -> Candidates:
-        """Ask every channel, within one view."""
+    def ask(
+        self,
+        query: Query,
+        view: ReadView,
+        *,
+        timings: Mapping[str, float] | None = None,
+        reuse: Reuse | None = None,
+    ) -> Candidates:
+        """Ask every channel, within one view.
+
+        Parameters
+        ----------
+        query : Query
+            Made for this view's encoder, see :meth:`fitting`.
+        view : ReadView
+        timings : mapping of str to float, optional
+            Milliseconds of the stages before.
+        reuse : Reuse, optional
+            What other retrievers over the same store found for this query in this view; added to.
+        """
+        spent = dict(timings or {})
+        known = Reuse() if reuse is None else reuse
         results: list[ChannelResult] = []
         found: frozenset[int] = frozenset()
         for channel in self.channels:
-            result = timed(channel, query, view, self.depth, found)
+            result = known.search(channel, query, view, self.depth, found)
             results.append(result)
-            timings[channel.name] = result.milliseconds
+            spent[channel.name] = result.milliseconds
             found |= {hit.number for hit in result.hits}
         started = perf_counter()
-        facts = {
-            number: (memory_id, from_stored(created), accesses)
-            for number, (memory_id, created, accesses) in view.facts(sorted(found)).items()
-        }
-        timings["facts"] = 1000 * (perf_counter() - started)
+        facts = known.facts_of(view, found)
+        spent["facts"] = 1000 * (perf_counter() - started)
         used = view.encoder.name if view.encoder is not None and query.vector is not None else None
-        return Candidates(query, chosen, self.depth, tuple(results), facts, view.searched, used, timings)
+        return Candidates(query, view.filters, self.depth, tuple(results), facts, view.searched, used, spent)
 
     def _prepare(self, text: str) -> Query:
         if not any(channel.needs_vector for channel in self.channels):
@@ -328,22 +389,32 @@ class HybridRetriever:
 KNOWN_CHANNELS = ("keyword", "vector", "passage")
 
 
-def rank_all(
+def scored(
     candidates: Candidates, fusion: Fusion, recency: RecencyRanker | None, now: datetime
-) -> tuple[RankedMemory, ...]:
-    """Fuse and order candidates: by score, then memory id."""
+) -> tuple[Contributions, list[tuple[float, str, float]]]:
+    """Contributions, and what they come to: (score, memory id, recency factor), by score, then memory id."""
     lists = {result.channel: result.hits for result in candidates.results}
-    rows = {(result.channel, hit.memory_id): hit for result in candidates.results for hit in result.hits}
-    numbers = {hit.memory_id: hit.number for hit in rows.values()}
-    unordered: list[tuple[float, str, float]] = []
+    numbers = {hit.memory_id: hit.number for result in candidates.results for hit in result.hits}
     contributions = fusion.contributions(lists)
+    unordered: list[tuple[float, str, float]] = []
     for memory_id, by_channel in contributions.items():
         if numbers[memory_id] in candidates.facts:  # not so if it was deleted in the midst of a recall
             factor = recency.factor(candidates.facts[numbers[memory_id]][1], now) if recency else 1.0
-            unordered.append((-(fused(by_channel.values()) * factor), memory_id, factor))
+            unordered.append((fused(by_channel.values()) * factor, memory_id, factor))
+    return contributions, sorted(unordered, key=lambda row: (-row[0], row[1]))
+
+
+def rank_all(
+    candidates: Candidates, fusion: Fusion, recency: RecencyRanker | None, now: datetime
+) -> tuple[RankedMemory, ...]:
+    """Fuse and order candidates: by score, then memory id; with all that made the order so."""
+    lists = {result.channel: result.hits for result in candidates.results}
+    rows = {(result.channel, hit.memory_id): hit for result in candidates.results for hit in result.hits}
+    numbers = {hit.memory_id: hit.number for hit in rows.values()}
+    contributions, ordered = scored(candidates, fusion, recency, now)
     ranked: list[RankedMemory] = []
     say = fusion.formulas(lists)
-    for rank, (_, memory_id, factor) in enumerate(sorted(unordered), 1):
+    for rank, (_, memory_id, factor) in enumerate(ordered, 1):
         created_at = candidates.facts[numbers[memory_id]][1]
         parts = []
         unheard = silent(contributions[memory_id], fusion.one_vote)

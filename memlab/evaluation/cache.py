@@ -1,0 +1,176 @@
+"""Stores of labelled sets, built once and kept: encoding a corpus takes minutes, opening its store none."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memlab.encoders.base import stamp
+from memlab.errors import EncoderError, InvalidValue, StoreError
+from memlab.evaluation.folders import LabelledSet, content_key
+from memlab.evaluation.vectors import vector_file
+from memlab.progress import Show
+from memlab.store import AUTO, MemoryStore, PassagePolicy
+from memlab.store.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from memlab.store.encoding import EncoderChoice
+
+_BATCH = 512
+_EVERY = 0.2  # seconds between two looks at the lock
+
+
+def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
+    """Where stores are kept: ``cache``, else the environment's MEMLAB_CACHE, else the user's cache folder."""
+    if cache is not None:
+        return Path(cache).expanduser()
+    if named := os.environ.get("MEMLAB_CACHE", "").strip():
+        return Path(named).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("memlab", appauthor=False)) / "evaluation"
+
+
+def build_store(
+    labelled: LabelledSet,
+    cache: str | os.PathLike[str] | None = None,
+    encoder: EncoderChoice = AUTO,
+    passages: PassagePolicy | None = None,
+    progress: Show = None,
+) -> MemoryStore:
+    """The store of a labelled set, built if it is not in the cache, opened for reading.
+
+    What decides the name of the file: the records, the encoder's stamp and query prefix, the passage policy and the
+    schema version. The file appears when it is whole. A build that was interrupted is gone on with by the next call,
+    and of two calls at once one waits for the other.
+
+    Parameters
+    ----------
+    labelled : LabelledSet
+    cache : str or Path, optional
+        See :func:`cache_folder`.
+    encoder : Encoder, None or AUTO
+        all-MiniLM-L6-v2 by default; ``None`` for keyword recall alone.
+    passages : PassagePolicy, optional
+        ``PassagePolicy()`` by default.
+    progress : bool or callable, optional
+        See :class:`memlab.progress.Progress`.
+
+    Raises
+    ------
+    EncoderError
+        If the encoder cannot be had, or some content cannot be encoded: a store with holes is not kept.
+    InvalidValue
+        If there are no records, or one of them cannot be stored; the message names it.
+    StoreError
+        If the cache folder cannot be written.
+    """
+    if not labelled.corpus:
+        raise InvalidValue(f"{labelled.name}: expected memories, found none")
+    policy = PassagePolicy() if passages is None else passages
+    folder = cache_folder(cache)
+    path = folder / f"{_safe(labelled.name)}-{_digest(labelled, encoder, policy)}.db"
+
+    def make(part: Path) -> None:
+        # By length: batches then hold texts of one size, which is quicker and changes no vector.
+        records = sorted(labelled.corpus, key=lambda record: len(record["content"]))
+        with _begun(part, encoder, policy) as store:
+            done = store.remember_many(records, batch_size=_BATCH, progress=progress)
+            pending = 0 if encoder is None else store.stats().pending
+            if pending:
+                raise EncoderError(f"{labelled.name}: {pending:,} memories could not be encoded: {done.note}")
+
+    return kept_store(path, encoder, make)
+
+
+def kept_store(path: Path, encoder: EncoderChoice, make: Callable[[Path], None]) -> MemoryStore:
+    """Open the store at ``path`` for reading; if it is not there, have it made first.
+
+    Parameters
+    ----------
+    path : Path
+        In the cache; the folder is made if it is not there.
+    encoder : Encoder, None or AUTO
+        To open it with.
+    make : callable
+        Makes the store under the temporary name it is given and closes it; what an interrupted call made is there. No
+        other process makes it meanwhile.
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be written.
+    """
+    if not path.exists():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreError(f"{path.parent}: the cache folder cannot be made: {error.strerror}") from error
+        with _alone(path.with_suffix(".lock")):
+            if not path.exists():
+                part = path.with_suffix(".part")
+                make(part)
+                log = part.with_name(f"{part.name}-wal")
+                if log.exists() and log.stat().st_size:
+                    raise StoreError(f"{part}: another process has the unfinished store open; try again later")
+                vector_file(path).touch()  # its presence says that vectors of queries may be kept there
+                part.replace(path)
+    return MemoryStore(path, encoder, read_only=True)
+
+
+def _begun(part: Path, encoder: EncoderChoice, policy: PassagePolicy) -> MemoryStore:
+    """The store of an interrupted build, or a new one where that cannot be gone on with."""
+    try:
+        return MemoryStore(part, encoder, passages=policy)
+    except (StoreError, EncoderError, InvalidValue):
+        if not part.exists():
+            raise
+        for name in (part.name, f"{part.name}-wal", f"{part.name}-shm"):
+            part.with_name(name).unlink(missing_ok=True)
+        return MemoryStore(part, encoder, passages=policy)
+
+
+def _digest(labelled: LabelledSet, encoder: EncoderChoice, policy: PassagePolicy) -> str:
+    made_with: dict[str, Any] = {"schema": SCHEMA_VERSION, "passages": asdict(policy)}
+    if encoder is not None:
+        if encoder is AUTO:
+            from memlab.encoders import MiniLM
+
+            chosen: Any = MiniLM()
+        else:
+            chosen = encoder
+        made_with |= {**asdict(stamp(chosen)), "query_prefix": chosen.query_prefix}
+    digest = hashlib.sha256(json.dumps(made_with, sort_keys=True).encode())
+    digest.update(content_key(labelled).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "set"
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that no other process holds; a process that dies lets go of it, on every platform."""
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN EXCLUSIVE")
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise StoreError(f"{path}: the lock of the cache cannot be taken: {error}") from error
+                time.sleep(_EVERY)
+        yield
+    finally:
+        connection.close()
