@@ -10,7 +10,30 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from memlab.encoders import HashingEncoder, MiniLM, SentenceTransformerEncoder
     from memlab.errors import MemlabError
-    from memlab.retrieval import RRF, ConvexFusion, HybridRetriever, OlderRetriever, RecencyRanker
+    from memlab.evaluation.ablate import ablate
+    from memlab.evaluation.articles import vector_recall
+    from memlab.evaluation.compare import compare
+    from memlab.evaluation.encoders import compare_encoders
+    from memlab.evaluation.evaluate import evaluate
+    from memlab.evaluation.folders import read_folder
+    from memlab.evaluation.judgments import Qrels
+    from memlab.evaluation.queries import LabelledQuery
+    from memlab.evaluation.recency import measure_recency
+    from memlab.evaluation.runs import Run
+    from memlab.evaluation.sweep import sweep
+    from memlab.retrieval import (
+        RRF,
+        ConvexFusion,
+        HybridRetriever,
+        KeywordChannel,
+        OlderRetriever,
+        PassageChannel,
+        RecencyRanker,
+        ScoreFusion,
+        StemChannel,
+        VectorChannel,
+        profile,
+    )
     from memlab.sample_data import Sample, sample
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
 
@@ -20,17 +43,34 @@ _HOMES = {
     "Filters": "memlab.store",
     "HashingEncoder": "memlab.encoders",
     "HybridRetriever": "memlab.retrieval",
+    "KeywordChannel": "memlab.retrieval",
+    "LabelledQuery": "memlab.evaluation",
     "MemlabError": "memlab.errors",
     "Memory": "memlab.store",
     "MemoryStore": "memlab.store",
     "MiniLM": "memlab.encoders",
     "OlderRetriever": "memlab.retrieval",
+    "PassageChannel": "memlab.retrieval",
     "PassagePolicy": "memlab.store",
+    "Qrels": "memlab.evaluation",
     "RRF": "memlab.retrieval",
     "RecencyRanker": "memlab.retrieval",
+    "Run": "memlab.evaluation",
     "Sample": "memlab.sample_data",
+    "ScoreFusion": "memlab.retrieval",
     "SentenceTransformerEncoder": "memlab.encoders",
+    "StemChannel": "memlab.retrieval",
+    "VectorChannel": "memlab.retrieval",
+    "ablate": "memlab.evaluation",
+    "compare": "memlab.evaluation",
+    "evaluate": "memlab.evaluation",
+    "measure_recency": "memlab.evaluation",
+    "compare_encoders": "memlab.evaluation",
+    "profile": "memlab.retrieval",
+    "read_folder": "memlab.evaluation",
     "sample": "memlab.sample_data",
+    "sweep": "memlab.evaluation",
+    "vector_recall": "memlab.evaluation",
 }
 
 __all__ = [
@@ -39,16 +79,33 @@ __all__ = [
     "Filters",
     "HashingEncoder",
     "HybridRetriever",
+    "KeywordChannel",
+    "LabelledQuery",
     "MemlabError",
     "Memory",
     "MemoryStore",
     "MiniLM",
     "OlderRetriever",
+    "PassageChannel",
     "PassagePolicy",
+    "Qrels",
     "RecencyRanker",
+    "Run",
     "Sample",
+    "ScoreFusion",
     "SentenceTransformerEncoder",
+    "StemChannel",
+    "VectorChannel",
+    "ablate",
+    "compare",
+    "compare_encoders",
+    "evaluate",
+    "measure_recency",
+    "profile",
+    "read_folder",
     "sample",
+    "sweep",
+    "vector_recall",
 ]
 
 

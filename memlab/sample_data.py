@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from memlab.progress import Show
     from memlab.store.encoding import EncoderChoice
 
+NAMED_SETS = ("temporal",)
+"""Sets beside the sample that come with memlab, by the names of their folders."""
 SAMPLE_NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 _CARRIED = ("project", "category", "subcategory", "tags", "importance", "created_at", "source", "related_files")
 
@@ -41,6 +43,8 @@ class SampleQuery:
         Why it is judged so.
     now : datetime or None
         The moment the query is asked at, in UTC; ``None`` where it is that of the whole sample.
+    topic : str
+        That of the memory which answers it best, where the memories have one: queries on one topic are not independent.
     """
 
     query_id: str
@@ -50,6 +54,7 @@ class SampleQuery:
     judgments: dict[str, int] = field(default_factory=dict)
     note: str = ""
     now: datetime | None = None
+    topic: str = ""
 
     @property
     def relevant(self) -> set[str]:
@@ -110,20 +115,23 @@ class Sample:
 
 
 def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
-    """The sample that comes with memlab.
+    """The sample that comes with memlab, another set that does, or one of your own.
 
     Parameters
     ----------
     folder : str or Path, optional
-        Another folder of the same layout: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
+        ``"temporal"``, the dated set of ``data/temporal``; or a folder of the same layout: ``corpus.jsonl``,
+        ``queries.jsonl``, ``qrels/test.tsv``.
 
     Raises
     ------
     FormatError
         If a file is missing or a line cannot be read.
     """
-    place = _folder() if folder is None else Path(folder)
-    records = tuple(_record(row) for row in _lines(place / "corpus.jsonl"))
+    place = sample_folder(folder)
+    rows = list(_lines(place / "corpus.jsonl"))
+    records = tuple(_record(row) for row in rows)
+    topics = {row["_id"]: topic for row in rows if isinstance(topic := _metadata(row).get("topic"), str)}
     judgments: dict[str, dict[str, int]] = {}
     qrels = place / "qrels" / "test.tsv"
     try:
@@ -141,10 +149,41 @@ def sample(folder: str | os.PathLike[str] | None = None) -> Sample:
             judgments=judgments.get(row["_id"], {}),
             note=_metadata(row).get("note", ""),
             now=_now(row, place / "queries.jsonl"),
+            topic=topic_of(judgments.get(row["_id"], {}), topics),
         )
         for row in _lines(place / "queries.jsonl")
     )
     return Sample(place, records, queries)
+
+
+def sample_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Where a set lies: the sample by default; a folder that holds one; or ``"temporal"``, which comes with memlab.
+
+    Raises
+    ------
+    FormatError
+        If the set that is meant comes with memlab and is missing.
+    """
+    if folder is None:
+        return _folder()
+    place = Path(folder).expanduser()
+    if folder in NAMED_SETS and not (place / "corpus.jsonl").is_file():
+        return _folder() / str(folder)
+    return place
+
+
+def topic_of(judgments: Mapping[str, int], topics: Mapping[str, str]) -> str:
+    """The topic of the best relevant memory that has one, of equally good ones the first; empty if none has.
+
+    Parameters
+    ----------
+    judgments : mapping of str to int
+        Memory id to relevance.
+    topics : mapping of str to str
+        Memory id to topic.
+    """
+    answers = sorted((-relevance, memory_id) for memory_id, relevance in judgments.items() if relevance > 0)
+    return next((topics[memory_id] for _, memory_id in answers if topics.get(memory_id)), "")
 
 
 def _folder() -> Path:

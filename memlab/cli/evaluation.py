@@ -43,6 +43,12 @@ _DEFAULT_MEASURES = "nDCG@10,R@5"
 @click.option("--truncate", is_flag=True, help="Encode what fits the model and no more, as published figures do.")
 @click.option("--queries", type=click.Path(path_type=Path), metavar="FILE", help="With --db: a queries.jsonl.")
 @click.option("--qrels", type=click.Path(path_type=Path), metavar="FILE", help="With --db: BEIR or TREC judgments.")
+@click.option(
+    "--recency",
+    is_flag=True,
+    help="What the recency boost gains and costs, by half-life and strength: one DIR whose queries say what they test, "
+    "or the word temporal for the dated set that comes with memlab. One profile (default), one measure (Success@1).",
+)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Most processes. [default: one a core, up to 4]")
 @json_option
 @click.pass_context
@@ -53,6 +59,9 @@ def eval_(context: click.Context, /, session: Session, folders: tuple[Path, ...]
     kept. With --db, --queries and --qrels the store itself is measured.
     """
     _check_usage(folders, options)
+    if options["recency"]:
+        _recency(context, folders, options)
+        return
     profiles = [name.strip() for name in options["profiles"].split(",") if name.strip()]
     results = _measure_folders(folders, profiles, options) if folders else [_measure_store(session, profiles, options)]
     interrupted = any(result.interrupted for result in results)
@@ -66,6 +75,45 @@ def eval_(context: click.Context, /, session: Session, folders: tuple[Path, ...]
         context.exit(_INTERRUPTED)
 
 
+def _recency(context: click.Context, folders: Sequence[Path], options: dict[str, Any]) -> None:
+    from memlab.cli.recency import print_study, study_json, study_of
+    from memlab.evaluation.benchmark import check_profiles
+
+    def given(name: str, otherwise: str) -> str:
+        source = context.get_parameter_source(name)
+        return otherwise if source is click.core.ParameterSource.DEFAULT else str(options[name])
+
+    profiles = check_profiles([name.strip() for name in given("profiles", "default").split(",") if name.strip()])
+    if len(folders) != 1 or len(profiles) != 1:
+        raise click.UsageError("--recency takes one DIR and one of --profiles")
+    encoder, policy = _made_with(options)
+    study = study_of(
+        folders[0],
+        profiles[0],
+        given("measures", "Success@1"),
+        split=options["split"],
+        cache=options["cache"],
+        encoder=encoder,
+        policy=policy,
+    )
+    if options["as_json"]:
+        from memlab.cli.screen import print_json
+
+        print_json(study_json(study, profiles[0]))
+    else:
+        print_study(study)
+    if study.interrupted:
+        context.exit(_INTERRUPTED)
+
+
+def _made_with(options: dict[str, Any]) -> tuple[Any, Any]:
+    """Encoder and passage policy of the stores that are made."""
+    from memlab.store import AUTO, PassagePolicy
+
+    encoder = AUTO if options["encoder"] is None else encoder_choice(options["encoder"])
+    return encoder, PassagePolicy(aggregate="truncate") if options["truncate"] else PassagePolicy()
+
+
 def _check_usage(folders: Sequence[Path], options: dict[str, Any]) -> None:
     both = options["queries"] is not None, options["qrels"] is not None
     if folders and any(both):
@@ -73,7 +121,7 @@ def _check_usage(folders: Sequence[Path], options: dict[str, Any]) -> None:
     if not folders and not all(both):
         raise click.UsageError("expected one or more DIR in BEIR layout, or --db with --queries and --qrels")
     if not folders:
-        for name in ("split", "cache", "encoder", "truncate"):
+        for name in ("split", "cache", "encoder", "truncate", "recency"):
             if options[name]:
                 raise click.UsageError(f"--{name} is about the stores that are made for a DIR")
 
@@ -84,7 +132,6 @@ def _measure_folders(folders: Sequence[Path], profiles: Sequence[str], options: 
     from memlab.evaluation.benchmark import check_profiles, measure_sets
     from memlab.evaluation.folders import read_folder
     from memlab.evaluation.measures import parse_measures
-    from memlab.store import AUTO, PassagePolicy
 
     check_profiles(profiles)
     parse_measures(options["measures"])
@@ -94,8 +141,7 @@ def _measure_folders(folders: Sequence[Path], profiles: Sequence[str], options: 
         replace(labelled, name=str(folder)) if names.count(labelled.name) > 1 else labelled
         for labelled, folder in zip(sets, folders, strict=True)
     ]
-    encoder = AUTO if options["encoder"] is None else encoder_choice(options["encoder"])
-    policy = PassagePolicy(aggregate="truncate") if options["truncate"] else PassagePolicy()
+    encoder, policy = _made_with(options)
     jobs = options["jobs"] or min(os.cpu_count() or 1, _MOST_JOBS)
     return list(
         measure_sets(

@@ -11,27 +11,38 @@ from memlab.evaluation.articles import vector_recall
 from memlab.evaluation.cache import build_store
 from memlab.evaluation.compare import compare
 from memlab.evaluation.comparison import Comparison
+from memlab.evaluation.encoders import EncoderComparison, compare_encoders
 from memlab.evaluation.evaluate import Evaluation, evaluate
 from memlab.evaluation.folders import LabelledSet, read_folder, write_folder
 from memlab.evaluation.judgments import Qrels
 from memlab.evaluation.measures import DEFAULT_MEASURES
+from memlab.evaluation.precisions import PrecisionComparison, RoundedVectorChannel, compare_precisions
 from memlab.evaluation.queries import LabelledQuery, queries_of
+from memlab.evaluation.recency import measure_recency
+from memlab.evaluation.recency_study import RecencyStudy
 from memlab.evaluation.runs import Run
 from memlab.evaluation.sweep import Sweep, sweep
 
 __all__ = [
     "DEFAULT_MEASURES",
     "Comparison",
+    "EncoderComparison",
     "Evaluation",
     "LabelledQuery",
     "LabelledSet",
+    "PrecisionComparison",
     "Qrels",
+    "RecencyStudy",
+    "RoundedVectorChannel",
     "Run",
     "Sweep",
     "ablate",
     "build_store",
     "compare",
+    "compare_encoders",
+    "compare_precisions",
     "evaluate",
+    "measure_recency",
     "queries_of",
     "read_folder",
     "sweep",

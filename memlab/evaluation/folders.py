@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from memlab.evaluation.judgments import Qrels
 from memlab.evaluation.queries import LabelledQuery, json_lines, moment, queries_of
 from memlab.evaluation.wording import checked_id, counted, some
 from memlab.interchange.json_text import json_text
+from memlab.sample_data import Sample, topic_of
 from memlab.timestamps import format_time
 
 _BESIDE = ("project", "category", "tags")
@@ -61,7 +62,8 @@ def read_folder(path: str | os.PathLike[str], split: str | None = None) -> Label
     ----------
     path : str or Path
         Corpus rows have ``_id``, ``text`` and optionally ``title`` (the content is both, with a space between) and
-        ``created_at`` (or ``date``), ``project``, ``category``, ``tags``, there or in ``metadata``.
+        ``created_at`` (or ``date``), ``project``, ``category``, ``tags``, there or in ``metadata``. A ``topic``
+        there becomes that of the queries which the memory answers best, unless these name their own.
     split : str, optional
         The only one by default, else ``test``, else ``dev``.
 
@@ -75,10 +77,38 @@ def read_folder(path: str | os.PathLike[str], split: str | None = None) -> Label
     folder = Path(path).expanduser()
     _require_layout(folder)
     chosen = _split(folder / "qrels", split)
-    corpus, notes = _corpus(folder / "corpus.jsonl")
+    corpus, notes, topics = _corpus(folder / "corpus.jsonl")
     queries = queries_of(folder / "queries.jsonl")
     qrels = Qrels.of(folder / "qrels" / f"{chosen}.tsv")
+    if topics:
+        queries = tuple(
+            replace(query, topic=query.topic or topic_of(qrels.judgments.get(query.query_id, {}), topics))
+            for query in queries
+        )
     return LabelledSet(folder.resolve().name, corpus, queries, qrels, folder, chosen, notes)
+
+
+def labelled_set_of(source: LabelledSet | Sample | str | os.PathLike[str]) -> LabelledSet:
+    """A labelled set from one, from :func:`memlab.sample`, or from the path of a folder.
+
+    Raises
+    ------
+    InvalidValue
+        If it is something else; and what :func:`read_folder` raises.
+    """
+    if isinstance(source, LabelledSet):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return read_folder(source)
+    if isinstance(source, Sample):
+        queries = tuple(
+            query if query.now is not None else replace(query, now=source.now) for query in queries_of(source.queries)
+        )
+        qrels = Qrels.of({query.query_id: query.judgments for query in source.queries if query.judgments})
+        return LabelledSet(source.folder.resolve().name, source.records, queries, qrels, source.folder)
+    raise InvalidValue(
+        f"labelled_set: expected a LabelledSet, a memlab.sample() or a folder, found {type(source).__name__}"
+    )
 
 
 def _require_layout(folder: Path) -> None:
@@ -110,14 +140,20 @@ def _split(folder: Path, wanted: str | None) -> str:
     raise InvalidValue(f"split: {folder} has several, so one must be named: {', '.join(there)}")
 
 
-def _corpus(path: Path) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
+def _corpus(path: Path) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...], dict[str, str]]:
+    """Records, notes, and the topics of the memories that have one."""
     records: dict[str, dict[str, Any]] = {}
+    topics: dict[str, str] = {}
     empty: list[str] = []
     repeated: list[str] = []
     contradicting: list[str] = []
     for where, row in json_lines(path, "corpus"):
         record = _record(row, where)
         memory_id = record["memory_id"]
+        metadata = row.get("metadata")
+        topic = row.get("topic", metadata.get("topic") if isinstance(metadata, Mapping) else None)
+        if isinstance(topic, str) and topic:
+            topics.setdefault(memory_id, topic)
         if not record["content"].strip():
             empty.append(memory_id)
         elif memory_id not in records:
@@ -135,7 +171,7 @@ def _corpus(path: Path) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
         notes.append(f"left out, having no text: {counted(empty, 'memory', 'memories')}")
     if repeated:
         notes.append(f"left out, being there already: {counted(repeated, 'row')}")
-    return tuple(records.values()), tuple(notes)
+    return tuple(records.values()), tuple(notes), topics
 
 
 def _record(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -217,6 +253,7 @@ def _query_row(query: LabelledQuery) -> dict[str, Any]:
         row["now"] = format_time(query.now)
     if query.filters:
         row["filters"] = {name: _plain(value) for name, value in query.filters.given().items()}
+    row |= {name: said for name in ("tests", "topic") if (said := getattr(query, name))}
     return row
 
 

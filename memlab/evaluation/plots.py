@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memlab.errors import InvalidValue
 from memlab.evaluation._require import require
 from memlab.evaluation.findings import figure, named, p_words, scale_of, span
+from memlab.evaluation.wording import setting_words
 from memlab.retrieval.render import visible
 
 require("matplotlib", "matplotlib", "drawing a figure")
@@ -171,7 +172,7 @@ def sweep(sweep: Sweep, measure: str | None = None) -> Picture:
     return picture
 
 
-def recency(frame: pd.DataFrame) -> Picture:
+def recency(frame: pd.DataFrame, *, gaining: str = "", measure: str = "") -> Picture:
     """What the recency boost gains where the newest memory is wanted, and costs where age says nothing.
 
     Parameters
@@ -179,6 +180,8 @@ def recency(frame: pd.DataFrame) -> Picture:
     frame : DataFrame
         ``half_life_days, strength, gain, cost``: gain and cost as differences of a measure from no boost, a row for
         each choice of half-life and strength. A cost is a loss, so it is 0 or less where the boost does harm.
+    gaining, measure : str
+        What kind of query gains, and in what, for the title.
 
     Returns
     -------
@@ -207,7 +210,9 @@ def recency(frame: pd.DataFrame) -> Picture:
         axes.axhline(0, color=_GREY, linewidth=1, zorder=0)
         axes.set_xlabel("strength of the boost at age 0")
         axes.set_ylabel("difference from no boost, points")
-        axes.set_title("recency: gain (filled) and cost (hollow)", loc="left")
+        of_what = f" on {named(gaining)}" if gaining else ""
+        prefix = f"{measure}, " if measure else ""
+        axes.set_title(f"{prefix}recency: gain{of_what} (filled) and cost (hollow)", loc="left")
         _legend(axes)
     return picture
 
@@ -276,8 +281,7 @@ def _numeric(table: pd.DataFrame, settings: Sequence[str]) -> str | None:
 
 
 def _label(record: dict[str, Any], names: Sequence[str]) -> str:
-    shown = (f"{record[name]:g}" if isinstance(record[name], float) else str(record[name]) for name in names)
-    return ", ".join(f"{name} {visible(value)}" for name, value in zip(names, shown, strict=True))
+    return ", ".join(f"{name} {visible(setting_words(record[name]))}" for name in names)
 
 
 def _lines(axes: Axes, xs: Sequence[float], values: Sequence[float], labels: Sequence[str]) -> None:
@@ -298,8 +302,12 @@ def _lines(axes: Axes, xs: Sequence[float], values: Sequence[float], labels: Seq
         place += 1
         axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label, markersize=6)
     distinct = sorted(set(xs))
-    if distinct[0] > 0 and distinct[-1] / distinct[0] >= 20:
-        axes.set_xscale("log")
+    least = next((value for value in distinct if value > 0), math.inf)
+    if distinct[0] >= 0 and distinct[-1] / least >= 20:
+        if distinct[0] > 0:
+            axes.set_xscale("log")
+        else:  # 0 has a place of its own, as far from the next as that one would be from its double
+            axes.set_xscale("symlog", base=2, linthresh=least)
         axes.minorticks_off()
     ticks = distinct[:: math.ceil(len(distinct) / _TICKS)]
     axes.set_xticks(ticks, labels=[f"{value:g}" for value in ticks])

@@ -34,12 +34,18 @@ class LabelledQuery:
         The moment as of which recency is measured for this query; the evaluation's own where it is ``None``.
     filters : Filters
         Conditions on the memories that take part.
+    tests : str
+        What kind of query it is, for figures by kind; empty where nobody said.
+    topic : str
+        What it shares with the queries that it is not independent of; empty where nobody said.
     """
 
     query_id: str
     text: str
     now: datetime | None = None
     filters: Filters = field(default_factory=Filters)
+    tests: str = ""
+    topic: str = ""
 
 
 def queries_of(source: Any) -> tuple[LabelledQuery, ...]:
@@ -49,8 +55,8 @@ def queries_of(source: Any) -> tuple[LabelledQuery, ...]:
     ----------
     source : mapping, iterable, DataFrame, str or Path
         ``{query_id: text}``; :class:`LabelledQuery` or :class:`memlab.sample_data.SampleQuery` objects, or dicts with
-        ``query_id`` (or ``_id``) and ``text`` and optionally ``now`` (or ``date``) and ``filters``; a frame with these
-        columns; a BEIR ``queries.jsonl``.
+        ``query_id`` (or ``_id``) and ``text`` and optionally ``now`` (or ``date``), ``filters``, ``tests`` and
+        ``topic``; a frame with these columns; a BEIR ``queries.jsonl``.
 
     Returns
     -------
@@ -96,9 +102,8 @@ def _any(item: object, where: str) -> LabelledQuery:
     if isinstance(item, Mapping):
         return _query(item, where)
     if hasattr(item, "query_id") and hasattr(item, "text"):
-        filters = getattr(item, "filters", None)
-        now = getattr(item, "now", None)
-        return _query({"query_id": item.query_id, "text": item.text, "filters": filters, "now": now}, where)
+        row = {name: getattr(item, name, None) for name in ("query_id", "text", "filters", "now", "tests", "topic")}
+        return _query(row, where)
     raise InvalidValue(f"{where}: expected {_EXPECTED}; found {type(item).__name__}")
 
 
@@ -121,9 +126,14 @@ def _query(row: Mapping[str, Any], where: str) -> LabelledQuery:
         filters = Filters.of(wanted)
     except InvalidValue as error:
         raise InvalidValue(f"{where}: query {query_id}: {error}") from None
-    return LabelledQuery(
-        query_id, text, None if now is None else moment(now, f"{where}: query {query_id}: now"), filters
-    )
+    words = {}
+    for key in ("tests", "topic"):
+        said = row.get(key, more.get(key))
+        words[key] = "" if _missing(said) else said
+        if not isinstance(words[key], str):
+            raise InvalidValue(f"{where}: query {query_id}: {key}: expected text, found {said!r}")
+    asked = None if now is None else moment(now, f"{where}: query {query_id}: now")
+    return LabelledQuery(query_id, text, asked, filters, **words)
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, LabelledQuery]]:

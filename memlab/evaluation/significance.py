@@ -81,13 +81,13 @@ def bootstrap_interval(
     2015. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927; recommended by
     Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science 16, 2001.
     """
-    array, resamples = _checked(values, "values"), whole(resamples, "resamples", least=100)
-    tail = _tail(level)
+    array, resamples = checked(values, "values"), whole(resamples, "resamples", least=100)
+    tail = tail_of(level)
     n = len(array)
     if n == 1:
         return math.nan, math.nan
     if np.isin(array, (0.0, 1.0)).all():
-        return _wilson(float(array.sum()), n, tail)
+        return wilson(float(array.sum()), n, tail)
     if np.ptp(array) <= TOLERANCE:
         return float(array[0]), float(array[0])
     special = require("scipy.special", "scipy", "an interval")
@@ -142,8 +142,8 @@ def paired_interval(
     Interval and p-value answer by other means and may disagree at the border of 0.05: in the graded cases above for 1
     to 4 % of the samples.
     """
-    array, resamples = _checked(differences, "differences"), whole(resamples, "resamples", least=100)
-    tail = _tail(level)
+    array, resamples = checked(differences, "differences"), whole(resamples, "resamples", least=100)
+    tail = tail_of(level)
     if len(array) == 1:
         return math.nan, math.nan
     apart = array[np.abs(array) > TOLERANCE]
@@ -181,7 +181,7 @@ def paired_permutation(a: Numbers, b: Numbers, resamples: int = 10_000, seed: in
     InvalidValue
         If there is no pair, the lengths differ, or a value is NaN or infinite.
     """
-    first, second = _checked(a, "a"), _checked(b, "b")
+    first, second = checked(a, "a"), checked(b, "b")
     resamples = whole(resamples, "resamples", least=100)
     if len(first) != len(second):
         raise InvalidValue(f"a and b: expected a value each for the same queries, found {len(first)} and {len(second)}")
@@ -242,7 +242,8 @@ def holm(p_values: Numbers) -> FloatArray:
     return result
 
 
-def _checked(values: Numbers, name: str) -> FloatArray:
+def checked(values: Numbers, name: str) -> FloatArray:
+    """One row of finite numbers, float64; raises :class:`InvalidValue` for anything else."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -258,13 +259,15 @@ def _checked(values: Numbers, name: str) -> FloatArray:
     return array
 
 
-def _tail(level: float) -> float:
+def tail_of(level: float) -> float:
+    """What an interval of this level leaves out on either side."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise InvalidValue(f"level: expected a number between 0 and 1, such as 0.95, found {level!r}")
     return (1 - level) / 2
 
 
-def _wilson(ones: float, n: int, tail: float) -> tuple[float, float]:
+def wilson(ones: float, n: int, tail: float) -> tuple[float, float]:
+    """Wilson's score interval for a share of ``n``."""
     z, share = -NormalDist().inv_cdf(tail), ones / n
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))

@@ -230,7 +230,8 @@ def sweep(
 
 def _combinations(grid: Mapping[str, Iterable[Any]]) -> tuple[Setting, ...]:
     if not isinstance(grid, Mapping) or not grid:
-        raise InvalidValue(f"grid: expected {{name: [value, ...]}} with names of {', '.join(SETTINGS)}; found {grid!r}")
+        found = "none" if isinstance(grid, Mapping) else type(grid).__name__
+        raise InvalidValue(f"grid: expected {{name: [value, ...]}} with names of {', '.join(SETTINGS)}; found {found}")
     values: dict[str, list[Any]] = {}
     for name, given in grid.items():
         if name not in SETTINGS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from memlab.errors import InvalidValue
 
@@ -13,6 +13,13 @@ def some(names: Iterable[object], shown: int = _SHOWN) -> str:
     """The first few of many names, and that there are more: ``a, b, c, …``."""
     every = [str(name) for name in names]
     return ", ".join(every[:shown]) + (", …" if len(every) > shown else "")
+
+
+def setting_words(value: object) -> str:
+    """The value of a setting as it is shown: ``0.5``, ``keyword 0.5, vector 1``."""
+    if isinstance(value, Mapping) and value:
+        return ", ".join(f"{name} {setting_words(part)}" for name, part in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def counted(names: Iterable[object], one: str, many: str | None = None) -> str:

@@ -1,14 +1,16 @@
 """Query to trace: channels, fusion, recency, and the retrievers that put them together."""
 
-from memlab.retrieval.channels import KeywordChannel, PassageChannel, VectorChannel
-from memlab.retrieval.fusion import RRF, ConvexFusion
+from memlab.retrieval.channels import KeywordChannel, PassageChannel, StemChannel, VectorChannel
+from memlab.retrieval.fusion import RRF, ConvexFusion, ScoreFusion
 from memlab.retrieval.older import OlderRetriever
+from memlab.retrieval.profiles import PROFILES, profile
 from memlab.retrieval.recall import Hit, Recall
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.retriever import Candidates, HybridRetriever
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 
 __all__ = [
+    "PROFILES",
     "RRF",
     "Candidates",
     "Contribution",
@@ -21,6 +23,9 @@ __all__ = [
     "RankedMemory",
     "Recall",
     "RecencyRanker",
+    "ScoreFusion",
+    "StemChannel",
     "Trace",
     "VectorChannel",
+    "profile",
 ]

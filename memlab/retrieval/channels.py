@@ -6,7 +6,7 @@ scores. Ranks start at 1; memories that tie are ordered by id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import ClassVar, Literal, Protocol
@@ -18,8 +18,9 @@ from memlab import checks
 from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.errors import InvalidValue
 from memlab.retrieval.terms import Terms, terms
-from memlab.store.index import IntArray, nearest
-from memlab.store.reading import SEARCH_COLUMNS, ReadView
+from memlab.store.analysis import QueryTokens, query_tokens
+from memlab.store.index import Block, IntArray, nearest
+from memlab.store.reading import SEARCH_COLUMNS, KeywordRow, ReadView
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class ChannelHit:
     number : int
         The memory's number in the store.
     memory_id : str
-    rank : int
-        From 1. Ranks may have gaps: see :class:`PassageChannel`.
+    rank : int or None
+        From 1. Ranks may have gaps: see :class:`PassageChannel`. ``None`` where the memory lies beyond the depth and
+        was scored only because another channel found it.
     raw_score : float
         In the channel's own unit, larger is better: bm25 with its sign turned round, or a cosine.
     passage : int or None
@@ -62,7 +64,7 @@ class ChannelHit:
 
     number: int
     memory_id: str
-    rank: int
+    rank: int | None
     raw_score: float
     passage: int | None = None
 
@@ -76,6 +78,8 @@ class ChannelResult:
     channel : str
     hits : tuple of ChannelHit
         By rank.
+    looked_up : tuple of ChannelHit
+        Memories beyond the depth that another channel found, for a fusion that weighs scores; their rank is ``None``.
     note : str
         Why it found nothing or did not run; empty otherwise.
     ran : bool
@@ -91,6 +95,16 @@ class ChannelResult:
     ran: bool = True
     milliseconds: float = 0.0
     terms: Terms | None = None
+    looked_up: tuple[ChannelHit, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ChannelHit, ...]:
+        """The hits, and after them what was looked up."""
+        return self.hits + self.looked_up
+
+
+Scores = dict[int, tuple[float, int | None]]
+"""Memory number to raw score and position of the passage that gave it."""
 
 
 class Channel(Protocol):
@@ -108,6 +122,10 @@ class Channel(Protocol):
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
         """The best ``depth`` memories; ``found`` has the numbers that earlier channels found."""
+        ...
+
+    def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
+        """Raw scores of these memories, wherever they rank; those that the channel has nothing to say of are absent."""
         ...
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
@@ -154,6 +172,14 @@ class KeywordChannel:
         hits = tuple(ChannelHit(row.number, row.memory_id, rank, row.score) for rank, row in enumerate(rows, 1))
         return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has any of the terms"), terms=wanted)
 
+    def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
+        """See :class:`Channel`."""
+        wanted = terms(query.text, limit=self.max_terms)
+        if not wanted.used or not numbers:
+            return {}
+        rows = view.keyword(wanted.match, len(numbers), self.weights, among=numbers)
+        return {row.number: (row.score, None) for row in rows}
+
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
         wanted = terms(query.text, limit=self.max_terms)
@@ -175,6 +201,118 @@ class KeywordChannel:
 
 
 @dataclass(frozen=True)
+class StemChannel:
+    """The keyword channel over stems, parts of identifiers and character bigrams, with a bonus for neighbours.
+
+    Texts and queries are cut into tokens as :func:`memlab.store.analysis.analyse` tells. The raw score is bm25 over the
+    tokens, plus ``words`` times bm25 over the words as they stand (the score of :class:`KeywordChannel`), plus
+    ``pairs`` times bm25 over pairs of neighbouring tokens of the query that are neighbours in the memory too (a
+    sequential dependence as in Metzler and Croft, "A Markov Random Field Model for Term Dependencies", SIGIR 2005). The
+    best by tokens, at least 200 and twice the depth, take part; the other two only lift among them.
+
+    A query of stop words alone is looked for word by word, as :class:`KeywordChannel` does; so is every query in a
+    store whose index of stems is out of date and cannot be written.
+
+    Parameters
+    ----------
+    pairs : float
+        Weight of the neighbours; 0 leaves them out.
+    words : float
+        Weight of the words as they stand; 0 leaves them out.
+    max_terms : int
+        Most tokens of a query that are looked for, 1 to 200.
+
+    Raises
+    ------
+    InvalidValue
+        If a number is outside its bounds.
+    """
+
+    pairs: float = 0.5
+    words: float = 0.2
+    max_terms: int = 32
+    name: ClassVar[str] = "keyword"
+    needs_vector: ClassVar[bool] = False
+    looks_at_found: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", checks.number(self.pairs, "pairs"))
+        object.__setattr__(self, "words", checks.number(self.words, "words"))
+        object.__setattr__(self, "max_terms", checks.whole(self.max_terms, "max_terms", least=1, most=200))
+
+    def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
+        """See :class:`Channel`."""
+        wanted, note = self._wanted(query, view)
+        if wanted is None:
+            return replace(self._plain.search(query, view, depth, found), note=note)
+        shown = Terms(wanted.used, terms(query.text).stop_words, stemmed=True)
+        hits = tuple(
+            ChannelHit(row.number, row.memory_id, rank, row.score)
+            for rank, row in enumerate(self._best(query.text, wanted, view, depth), 1)
+        )
+        return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has any of the terms"), terms=shown)
+
+    @property
+    def _plain(self) -> KeywordChannel:
+        return KeywordChannel(max_terms=self.max_terms)
+
+    def _wanted(self, query: Query, view: ReadView) -> tuple[QueryTokens | None, str]:
+        """The query's tokens, or ``None`` and why words are looked for instead."""
+        if not view.terms_ready:
+            return None, "words were looked for as they are: the index of stems is out of date and cannot be written"
+        wanted = query_tokens(query.text, limit=self.max_terms)
+        return (wanted, "") if wanted.used else (None, "")
+
+    def _best(self, text: str, wanted: QueryTokens, view: ReadView, depth: int) -> list[KeywordRow]:
+        rows = view.terms(wanted.used, max(2 * depth, _POOL))
+        return self._lifted(rows, text, wanted, view)[:depth]
+
+    def _lifted(self, rows: list[KeywordRow], text: str, wanted: QueryTokens, view: ReadView) -> list[KeywordRow]:
+        """The rows with what words and neighbours add, in their new order."""
+        numbers = [row.number for row in rows]
+        pairs = view.pair_scores(wanted.pairs, numbers) if self.pairs else {}
+        words: dict[int, float] = {}
+        if self.words and numbers and (plain := terms(text, limit=self.max_terms)).used:
+            words = {row.number: row.score for row in view.keyword(plain.match, len(numbers), among=numbers)}
+        lifted = [
+            replace(
+                row,
+                score=row.score + self.words * words.get(row.number, 0.0) + self.pairs * pairs.get(row.number, 0.0),
+            )
+            for row in rows
+        ]
+        return sorted(lifted, key=lambda row: (-row.score, row.memory_id))
+
+    def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
+        """See :class:`Channel`."""
+        wanted, _ = self._wanted(query, view)
+        if wanted is None:
+            return self._plain.score(query, view, numbers)
+        rows = view.terms(wanted.used, len(numbers), among=numbers) if numbers else []
+        return {row.number: (row.score, None) for row in self._lifted(rows, query.text, wanted, view)}
+
+    def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
+        """See :class:`Channel`."""
+        wanted, _ = self._wanted(query, view)
+        if wanted is None:
+            return self._plain.locate(query, view, number, found)
+        if not view.terms(wanted.used, 1, among=[number]):
+            return "it has none of the terms " + ", ".join(wanted.used)
+        depth = 64
+        while True:
+            rows = self._best(query.text, wanted, view, depth)
+            for rank, row in enumerate(rows, 1):
+                if row.number == number:
+                    return rank, row.score
+            if len(rows) < depth:
+                return "it is not among the memories that match"
+            depth *= 4
+
+
+_POOL = 200
+
+
+@dataclass(frozen=True)
 class VectorChannel:
     """Exact cosine between the query's vector and every document vector."""
 
@@ -190,6 +328,15 @@ class VectorChannel:
         numbers, _, cosines = nearest(documents, query.vector, depth, rows, view.document_scores(query.vector, rows))
         hits = _ranked(view, numbers, cosines, [None] * len(numbers), depth)
         return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has a vector to compare"))
+
+    def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return {}
+        documents = view.snapshot.documents
+        rows = _rows_of(documents, numbers)
+        cosines = documents.exact(query.vector, rows).tolist()
+        return {number: (cosine, None) for number, cosine in zip(documents.owners[rows].tolist(), cosines, strict=True)}
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
@@ -277,6 +424,20 @@ class PassageChannel:
             depth,
         )
 
+    def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
+        """See :class:`Channel`."""
+        if query.vector is None:
+            return {}
+        passages = view.snapshot.passages
+        rows = _rows_of(passages, numbers)
+        best: Scores = {}
+        owners, labels = passages.owners[rows].tolist(), passages.labels[rows].tolist()
+        for number, label, cosine in zip(owners, labels, passages.exact(query.vector, rows).tolist(), strict=True):
+            known = best.get(number)
+            if known is None or (-cosine, label) < (-known[0], known[1] or 0):
+                best[number] = (cosine, label)
+        return best
+
     def _allowed(self, view: ReadView, found: frozenset[int]) -> IntArray | None:
         allowed = view.allowed()
         if self.scope == "all":
@@ -293,9 +454,14 @@ class PassageChannel:
         if self.scope == "candidates" and number not in found:
             return "no other channel found it, and this one looks only at what they found (scope='candidates')"
         for hit in self._order(query.vector, view, len(view.snapshot.documents.owners), found):
-            if hit.number == number:
+            if hit.number == number and hit.rank is not None:
                 return hit.rank, hit.raw_score
         return "it is not among the memories that may take part"
+
+
+def _rows_of(block: Block, numbers: Sequence[int]) -> IntArray:
+    rows = block.rows(np.array(sorted(numbers), np.int64))
+    return np.arange(len(block.owners)) if rows is None else rows
 
 
 def _nothing(view: ReadView, what: str) -> str:

@@ -30,9 +30,8 @@ def contribution_words(part: Contribution) -> str:
     """``keyword 0.016393 [rank 1, bm25 7.21: 1 / (60 + 1)]``."""
     unit = _UNITS.get(part.channel, "score")
     where = f", passage {part.passage + 1}" if part.passage is not None else ""
-    return (
-        f"{part.channel} {part.contribution:.6f} [rank {part.rank}, {unit} {part.raw_score:.4g}{where}: {part.formula}]"
-    )
+    rank = "beyond the depth" if part.rank is None else f"rank {part.rank}"
+    return f"{part.channel} {part.contribution:.6f} [{rank}, {unit} {part.raw_score:.4g}{where}: {part.formula}]"
 
 
 def explain(trace: Trace, place: RankedMemory) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from memlab.checks import number
 from memlab.errors import InvalidValue
@@ -23,8 +23,8 @@ class Ranked(Protocol):
         ...
 
     @property
-    def rank(self) -> int:
-        """Place in the list, from 1."""
+    def rank(self) -> int | None:
+        """Place in the list, from 1; ``None`` for a memory beyond the depth that another channel found."""
         ...
 
     @property
@@ -44,6 +44,9 @@ Groups = tuple[tuple[str, ...], ...]
 ONE_VOTE: Groups = (("vector", "passage"),)
 
 
+DEFAULT_WEIGHTS = {"keyword": 0.42, "vector": 0.58, "passage": 0.58}
+
+
 class Fusion(Protocol):
     """Anything that turns the channels' lists into contributions."""
 
@@ -58,6 +61,11 @@ class Fusion(Protocol):
     @property
     def one_vote(self) -> Groups:
         """Groups of channels that have one vote together."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether it wants every channel's score of every candidate, those beyond a channel's depth too."""
         ...
 
 
@@ -123,6 +131,7 @@ class RRF:
     k: float = 60
     weights: Mapping[str, float] = field(default_factory=dict)
     one_vote: Groups = ONE_VOTE
+    complete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", number(self.k, "k"))
@@ -137,7 +146,8 @@ class RRF:
             if weight == 0:
                 continue
             for row in rows:
-                result.setdefault(row.memory_id, {})[channel] = weight / (self.k + row.rank)
+                if row.rank is not None:
+                    result.setdefault(row.memory_id, {})[channel] = weight / (self.k + row.rank)
         return _settle(result, self.one_vote)
 
     def formulas(self, lists: Lists) -> Formula:
@@ -172,6 +182,7 @@ class ConvexFusion:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     one_vote: Groups = ONE_VOTE
+    complete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", _checked_weights(self.weights))
@@ -179,6 +190,7 @@ class ConvexFusion:
 
     def contributions(self, lists: Lists) -> Contributions:
         """See :class:`Fusion`."""
+        lists = {channel: [row for row in rows if row.rank is not None] for channel, rows in lists.items()}
         scales = self._scales(lists)
         result: Contributions = {}
         for channel, (weight, low, high) in scales.items():
@@ -204,7 +216,9 @@ class ConvexFusion:
 
     def formulas(self, lists: Lists) -> Formula:
         """See :class:`Fusion`."""
-        scales = self._scales(lists)
+        scales = self._scales(
+            {channel: [row for row in rows if row.rank is not None] for channel, rows in lists.items()}
+        )
 
         def say(channel: str, row: Ranked) -> str:
             weight, low, high = scales[channel]
@@ -216,6 +230,84 @@ class ConvexFusion:
 
     def __repr__(self) -> str:
         return _settings(self, [])
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreFusion:
+    """A weighted sum of scores on scales that mean the same for every query.
+
+    A channel in ``relative`` contributes ``weight * score / best``: ``best`` is the highest score of its list for this
+    query, so the best keyword hit has 1 and one that matches a third as much has a third (the theoretical minimum, 0,
+    and the observed maximum; Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
+    Every other channel contributes ``weight * score``: a cosine is on one scale already, and stretching each list to
+    the whole of it would give a list that says nothing the same say as one that does. Where all cosines lie close
+    together, as they do for a language that the encoder does not know, the keywords then decide by themselves. Scores
+    below 0 count as 0.
+
+    The fusion wants every channel's score of every candidate, also of those that lie beyond the channel's depth.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        By channel name, 1 where not named; the default was found on public sets with all-MiniLM-L6-v2, see the README.
+        A channel of weight 0 is shown in the trace but brings no memory in.
+    relative : tuple of str
+        Channels whose scores are divided by the best one.
+    one_vote : tuple of tuple of str
+        See :class:`RRF`.
+
+    Raises
+    ------
+    InvalidValue
+        If a number is negative or none at all.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    relative: tuple[str, ...] = ("keyword",)
+    one_vote: Groups = ONE_VOTE
+    complete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        relative = (self.relative,) if isinstance(self.relative, str) else tuple(self.relative)
+        object.__setattr__(self, "relative", relative)
+        object.__setattr__(self, "one_vote", _checked_groups(self.one_vote))
+
+    def contributions(self, lists: Lists) -> Contributions:
+        """See :class:`Fusion`."""
+        scales = self._scales(lists)
+        result: Contributions = {}
+        for channel, (weight, best) in scales.items():
+            for row in lists[channel]:
+                result.setdefault(row.memory_id, {})[channel] = weight * max(0.0, row.raw_score) / best
+        return _settle(result, self.one_vote)
+
+    def _scales(self, lists: Lists) -> dict[str, tuple[float, float]]:
+        """By channel with a weight: the weight, and what its scores are divided by."""
+        scales: dict[str, tuple[float, float]] = {}
+        for channel, rows in lists.items():
+            weight = self.weights.get(channel, 1.0)
+            if weight > 0 and rows:
+                best = max(row.raw_score for row in rows) if channel in self.relative else 1.0
+                scales[channel] = (weight, best if best > 0 else 1.0)
+        return scales
+
+    def formulas(self, lists: Lists) -> Formula:
+        """See :class:`Fusion`."""
+        scales = self._scales(lists)
+
+        def say(channel: str, row: Ranked) -> str:
+            weight, best = scales[channel]
+            divided = f" / {best:.4g}" if channel in self.relative else ""
+            return f"{weight:.4g} x {max(0.0, row.raw_score):.4g}{divided}"
+
+        return say
+
+    def __repr__(self) -> str:
+        parts = [] if dict(self.weights) == DEFAULT_WEIGHTS else [f"weights={dict(self.weights)}"]
+        parts += [] if self.relative == ("keyword",) else [f"relative={self.relative}"]
+        parts += [] if self.one_vote == ONE_VOTE else [f"one_vote={self.one_vote}"]
+        return f"ScoreFusion({', '.join(parts)})"
 
 
 NOT_COUNTED = "not counted: another channel of its group says more"

@@ -5,19 +5,28 @@ from __future__ import annotations
 from memlab.errors import InvalidValue
 from memlab.retrieval.channels import KeywordChannel, PassageChannel, VectorChannel
 from memlab.retrieval.fusion import RRF
+from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.retriever import HybridRetriever
 from memlab.store import MemoryStore
 
 PROFILES = {
     "vector": "the document vectors alone",
-    "keyword": "the keyword channel alone",
-    "classic": "keyword, vector and passages of what these find, by plain reciprocal rank fusion: the studied system",
+    "keyword": "the default's keyword channel alone",
+    "classic": "the studied system as published: plain words, vectors, passages of what these find, RRF k=60",
     "default": "what HybridRetriever(store) is",
 }
 
 
 def profile(name: str, store: MemoryStore) -> HybridRetriever:
     """The retriever of this name over a store.
+
+    ``classic`` keeps the published voting for study: words as they are, equal votes, and a memory of one passage votes
+    with its one vector in two channels.
+
+    Parameters
+    ----------
+    name : {"vector", "keyword", "classic", "default"}
+    store : MemoryStore
 
     Raises
     ------
@@ -29,5 +38,5 @@ def profile(name: str, store: MemoryStore) -> HybridRetriever:
     retriever = HybridRetriever(store)
     if name == "classic":
         channels = (KeywordChannel(), VectorChannel(), PassageChannel(scope="candidates", single_passages=True))
-        return retriever.replace(channels=channels, fusion=RRF(one_vote=()))
+        return retriever.replace(channels=channels, fusion=RRF(one_vote=()), recency=RecencyRanker(14, 0.15))
     return retriever if name == "default" else retriever.only(name)

@@ -212,8 +212,9 @@ class Recall:
         Returns
         -------
         DataFrame
-            ``memory_id, channel, rank, raw_score, contribution``: the rank is the place in the channel's own list. For
-            each memory ``math.fsum`` of its contributions is its ``fused`` score.
+            ``memory_id, channel, rank, raw_score, contribution``: the rank is the place in the channel's own list, and
+            missing where the memory lies beyond the depth. For each memory ``math.fsum`` of its contributions is its
+            ``fused`` score.
         """
         import pandas as pd
 
@@ -222,7 +223,8 @@ class Recall:
             for hit in self.hits
             for part in hit.place.contributions
         ]
-        return pd.DataFrame(rows, columns=["memory_id", "channel", "rank", "raw_score", "contribution"])
+        frame = pd.DataFrame(rows, columns=["memory_id", "channel", "rank", "raw_score", "contribution"])
+        return frame.astype({"rank": "Int64"})
 
     # -- words -----------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memlab.retrieval.highlight import matches, window
+from memlab.retrieval.highlight import matches, window, words_with
 from memlab.retrieval.terms import terms
 from memlab.store.records import shorten
 
 if TYPE_CHECKING:
     from memlab.retrieval.recall import Hit, Recall
+    from memlab.retrieval.trace import Contribution
 
 RECENCY = "recency"
 
@@ -154,8 +155,13 @@ def excerpt(hit: Hit, length: int, words: Iterable[str] = ()) -> Excerpt:
 
 
 def words_of(recall: Recall) -> tuple[str, ...]:
-    """The query's terms, to mark in excerpts."""
-    return terms(recall.query).used
+    """What to mark in excerpts: the query's terms, and where stems were looked for the hits' words of these stems."""
+    words = dict.fromkeys(terms(recall.query).used)
+    keyword = recall.trace.channel("keyword")
+    if keyword is not None and keyword.terms is not None and keyword.terms.stemmed:
+        for hit in recall.hits:
+            words.update(dict.fromkeys(sorted(words_with(hit.content[:_LOOKED_AT], keyword.terms.used))))
+    return tuple(words)
 
 
 def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
@@ -179,10 +185,15 @@ def as_text(recall: Recall, width: int = 100, bar: int = 24) -> str:
     return "\n".join(lines)
 
 
+def place(part: Contribution) -> str:
+    """``#3``, or a dash where the memory lies beyond the channel's depth."""
+    return "#\u2013" if part.rank is None else f"#{part.rank}"
+
+
 def share_words(hit: Hit) -> list[str]:
     """``keyword #1 +0.0164`` and so on."""
     words = [
-        f"{part.channel} #{part.rank} " + (f"{part.contribution:+.4f}" if part.counted else "(not counted)")
+        f"{part.channel} {place(part)} " + (f"{part.contribution:+.4f}" if part.counted else "(not counted)")
         for part in hit.place.contributions
     ]
     if hit.place.recency_factor != 1.0:

@@ -6,16 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-# Words that carry no subject in a question; a query made of nothing else keeps them.
-STOP_WORDS = frozenset(
-    """
-    a about after again all also am an and any are as at be because been before being between both but by can could did
-    do does doing done during each for from had has have having he her here him his how i if in into is it its just me
-    more most my no nor not now of off on once only or other our out over own same she should so some such than that
-    the their them then there these they this those through to too under until up us very was we were what when where
-    which while who whom why will with would you your
-    """.split()  # noqa: SIM905 - a list of 130 words in quotes is no easier to read
-)
+from memlab.store.analysis import STOP_WORDS as STOP_WORDS
 
 # Marks that hold an identifier together: ADR-016, foo.bar, a/b, memory:safe, don't, C:\repo\main.py, snake_case.
 _JOINERS = "-._/:'\u2019\\@+#~&="
@@ -37,11 +28,14 @@ class Terms:
         What was left out because it says nothing.
     cut : int
         How many more terms the query had than are used.
+    stemmed : bool
+        Whether they are tokens of the term index and not words as they stand in the query.
     """
 
     used: tuple[str, ...]
     stop_words: tuple[str, ...] = ()
     cut: int = 0
+    stemmed: bool = False
 
     @property
     def match(self) -> str:

@@ -19,8 +19,9 @@ class Contribution:
     Attributes
     ----------
     channel : str
-    rank : int
-        The memory's place in the channel's list, from 1.
+    rank : int or None
+        The memory's place in the channel's list, from 1; ``None`` if it lies beyond the depth and was scored because
+        another channel found it.
     raw_score : float
         In the channel's own unit; never compared across channels.
     contribution : float
@@ -33,7 +34,7 @@ class Contribution:
     """
 
     channel: str
-    rank: int
+    rank: int | None
     raw_score: float
     contribution: float
     formula: str

@@ -23,9 +23,10 @@ from memlab.errors import (
     StoreReadOnly,
     StoreTooNew,
 )
-from memlab.store import schema
+from memlab.store import schema, termindex
 
 _MAGIC = b"SQLite format 3\x00"
+_READERS_PATIENCE = 0.25  # seconds that a reader waits for a writer before it goes without the term index
 
 
 class _Connection(sqlite3.Connection):
@@ -102,7 +103,10 @@ class StoreFile:
             connection.execute("ROLLBACK")
         _refuse(self.path, application, version, tables)
         if application == schema.APPLICATION_ID:
-            if not {"memories", "memory_search", "memory_numbers"} <= tables:
+            needed = {"memories", "memory_search", "memory_numbers"}
+            if version >= schema.TERMS_SINCE:
+                needed |= {"memory_terms", "memory_terms_pending", "memory_terms_vocabulary"}
+            if not needed <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
                 )
@@ -113,7 +117,7 @@ class StoreFile:
         with _translated(self.path):
             self._switch_log_on(connection)
         if version != schema.SCHEMA_VERSION:
-            with self.write() as connection:
+            with self._changing() as connection:
                 schema.migrate(connection)
 
     def _switch_log_on(self, connection: sqlite3.Connection) -> None:
@@ -275,7 +279,18 @@ class StoreFile:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: all of it is committed, or after any exception nothing."""
+        """A write transaction: all of it is committed, or after any exception nothing. The term index follows in it."""
+        self.require_writable()
+        with _translated(self.path), self._in_use() as connection:
+            many = not connection.in_transaction and termindex.many_pending(connection)
+        if many:
+            sum(self.index_terms())
+        with self._changing() as connection:
+            yield connection
+            termindex.update(connection)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[_Connection]:
         self.require_writable()
         with _translated(self.path), self._in_use() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -287,6 +302,42 @@ class StoreFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    def start_terms_anew(self) -> None:
+        """Empty the term index, so that every live memory waits for its terms."""
+        with self._changing() as connection:
+            termindex.start_anew(connection)
+
+    def index_terms(self) -> Iterator[int]:
+        """Index all memories that wait for their terms, in short transactions; tells how many after each."""
+        while True:
+            with self._changing() as connection:
+                done = termindex.update(connection, batches=1)
+            if not done:
+                return
+            yield done
+
+    def try_to_index_terms(self) -> bool:
+        """The same for a reader, who can do without: False if another writer holds the store or it cannot be written.
+
+        What another program wrote and could not analyse itself is little as a rule, so the wait is short too.
+        """
+        try:
+            with self._patience(min(self.busy_timeout, _READERS_PATIENCE)):
+                sum(self.index_terms())
+        except (StoreLocked, StoreFull, StoreReadOnly):
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _patience(self, seconds: float) -> Iterator[None]:
+        """Another busy timeout for the calling thread."""
+        with _translated(self.path), self._in_use() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+            try:
+                yield
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout)}")
 
 
 def on_fork(holder: _Forked) -> None:

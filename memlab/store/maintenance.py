@@ -16,7 +16,7 @@ import numpy as np
 from memlab.encoders.base import Encoder, EncoderStamp, stamp
 from memlab.errors import InvalidValue, StoreError
 from memlab.progress import Progress, Show
-from memlab.store import reading, writing
+from memlab.store import reading, termindex, writing
 from memlab.store.connection import StoreFile
 from memlab.store.encoding import (
     PassagePolicy,
@@ -74,8 +74,9 @@ class CheckReport:
     ----------
     problems : tuple of str
         Empty for a sound store.
-    memories, trashed, pending, passages, staged : int
-        Counts. Pending memories and staged vectors are work to do, not faults.
+    memories, trashed, pending, passages, staged, unindexed : int
+        Counts. Pending memories, staged vectors and memories that wait for their place in the term index are work to
+        do, not faults.
     """
 
     problems: tuple[str, ...]
@@ -84,6 +85,7 @@ class CheckReport:
     pending: int
     passages: int
     staged: int
+    unindexed: int = 0
 
     @property
     def ok(self) -> bool:
@@ -93,6 +95,7 @@ class CheckReport:
     def __repr__(self) -> str:
         head = "sound" if self.ok else "NOT sound"
         work = f"{self.pending:,} pending" + (f", {self.staged:,} staged" if self.staged else "")
+        work += f", {self.unindexed:,} not in the term index yet" if self.unindexed else ""
         lines = [f"<CheckReport {head}: {self.memories:,} memories, {self.trashed:,} in the trash, {work}>"]
         return "\n".join([*lines, *(f"  - {problem}" for problem in self.problems)])
 
@@ -146,6 +149,16 @@ _FTS_FAULTS: Mapping[str, str] = {
             OR s.files IS NOT (SELECT group_concat(value, ' ') FROM json_each(m.related_files))""",
     "memories have no number": "SELECT id FROM memories WHERE id NOT IN (SELECT id FROM memory_numbers)",
 }
+_LIVE_NUMBERS = """
+    SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id WHERE m.trashed_at IS NULL"""
+_TERM_FAULTS: Mapping[str, str] = {
+    "live memories are missing from the term index": """
+        SELECT n.id FROM memories m JOIN memory_numbers n ON n.id = m.id
+        WHERE m.trashed_at IS NULL AND n.number NOT IN (SELECT rowid FROM memory_terms)
+            AND n.number NOT IN (SELECT number FROM memory_terms_pending)""",
+    "rows of the term index belong to no live memory": f"""
+        SELECT rowid FROM memory_terms WHERE rowid NOT IN ({_LIVE_NUMBERS})""",
+}
 
 
 def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> CheckReport:
@@ -158,6 +171,16 @@ def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> Check
         problems.append(f"{len(orphans):,} rows refer to rows that do not exist, for example in {orphans[0][0]}")
     for what, sql in _FTS_FAULTS.items():
         problems += _fault(what, [row[0] for row in connection.execute(sql)])
+    unindexed = 0
+    if termindex.exists(connection):
+        if termindex.of_this_version(connection):
+            for what, sql in _TERM_FAULTS.items():
+                problems += _fault(what, [row[0] for row in connection.execute(sql)])
+            problems += _fault("memories have other terms than their text gives", list(termindex.differing(connection)))
+            unindexed = _count(connection, "memory_terms_pending")
+        else:
+            unindexed = reading.count(connection, "trashed_at IS NULL")
+        problems += _index_faults(connection)
     problems += _vector_faults(connection, encoder)
     problems += _passage_faults(connection)
     return CheckReport(
@@ -167,7 +190,34 @@ def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> Check
         pending=reading.count(connection, "vector IS NULL"),
         passages=_count(connection, "memory_passages"),
         staged=_count(connection, "staged_vectors"),
+        unindexed=unindexed,
     )
+
+
+def _index_faults(connection: sqlite3.Connection) -> list[str]:
+    """What FTS5 finds wrong in the term index. It says so to a writer alone, so a copy is made that goes away."""
+    with contextlib.closing(sqlite3.connect("", isolation_level=None)) as copy:
+        connection.backup(copy)
+        try:
+            copy.execute("INSERT INTO memory_terms (memory_terms) VALUES ('integrity-check')")
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            return ["the term index is damaged; reindex() makes it anew"]
+    return []
+
+
+def reindex(file: StoreFile, *, progress: Show) -> int:
+    """Make the term index anew."""
+    file.start_terms_anew()
+    with file.read() as connection:
+        total = _count(connection, "memory_terms_pending")
+    count = 0
+    with Progress("indexing", total, progress) as shown:
+        for done in file.index_terms():
+            shown.advance(done)
+            count += done
+    return count
 
 
 def _fault(what: str, ids: list[str]) -> list[str]:

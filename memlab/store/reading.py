@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from memlab.store.index import IntArray, Snapshot
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 
 SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
+TERM_COLUMNS = ("content", "labels")  # of the term index; labels are category, project, tags and files
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class ReadView:
     searched : int
         How many memories are not in the trash.
     filters : Filters
+    terms_ready : bool
+        Whether the term index has every live memory: not in a file of schema version 1 that is open for reading only,
+        nor after a foreign program's write that could not be indexed yet. If not, :meth:`terms`, :meth:`pair_scores`
+        and :meth:`document_frequencies` must not be asked.
     """
 
     connection: sqlite3.Connection
@@ -48,6 +54,7 @@ class ReadView:
     encoder: EncoderStamp | None = None
     searched: int = 0
     filters: Filters = field(default_factory=Filters)
+    terms_ready: bool = False
     _allowed: IntArray | None = None
     _scanned: tuple[FloatMatrix, FloatMatrix] | None = None
 
@@ -87,7 +94,12 @@ class ReadView:
         return self._scanned[1] if rows is None else self._scanned[1][rows]
 
     def keyword(
-        self, match: str, depth: int, weights: Mapping[str, float] | None = None, only: int | None = None
+        self,
+        match: str,
+        depth: int,
+        weights: Mapping[str, float] | None = None,
+        only: int | None = None,
+        among: Sequence[int] | None = None,
     ) -> list[KeywordRow]:
         """The best ``depth`` memories for an FTS5 expression, by bm25, ties by id.
 
@@ -99,23 +111,86 @@ class ReadView:
             bm25 column weights by :data:`SEARCH_COLUMNS`, 1 where not named.
         only : int, optional
             Look at this memory alone.
+        among : sequence of int, optional
+            Look at these memories alone, which are known to pass the filters.
         """
         given = weights or {}
         # The first weight belongs to the column `id`, which is not indexed.
         numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in SEARCH_COLUMNS)
         score = f"bm25(memory_search, 0.0, {numbers})"
-        where = "memory_search MATCH ?"
+        return self._matching("memory_search", score, match, depth, only, among)
+
+    def terms(
+        self,
+        tokens: Sequence[str],
+        depth: int,
+        *,
+        weights: Mapping[str, float] | None = None,
+        only: int | None = None,
+        among: Sequence[int] | None = None,
+    ) -> list[KeywordRow]:
+        """The best ``depth`` memories that have any of these tokens, by bm25, ties by id.
+
+        Parameters
+        ----------
+        tokens : sequence of str
+            From :func:`memlab.store.analysis.query_tokens`.
+        weights : mapping of str to float, optional
+            bm25 column weights by :data:`TERM_COLUMNS`, 1 where not named.
+        only, among
+            As in :meth:`keyword`.
+        """
+        if not tokens:
+            return []
+        given = weights or {}
+        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in TERM_COLUMNS)
+        match = " OR ".join(map(_quoted, tokens))
+        return self._matching("memory_terms", f"bm25(memory_terms, {numbers})", match, depth, only, among)
+
+    def pair_scores(self, pairs: Sequence[tuple[str, str]], numbers: Sequence[int]) -> dict[int, float]:
+        """By number, bm25 (larger is better) for tokens that follow one another, of those memories that have any.
+
+        Parameters
+        ----------
+        pairs : sequence of (str, str)
+            From :func:`memlab.store.analysis.query_tokens`.
+        numbers : sequence of int
+            The memories to look at.
+        """
+        if not pairs or not len(numbers):
+            return {}
+        match = " OR ".join(_quoted(f"{first} {second}") for first, second in pairs)
+        rows = self.connection.execute(
+            "SELECT rowid, -bm25(memory_terms) FROM memory_terms "
+            "WHERE memory_terms MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (match, _json(numbers)),
+        )
+        return dict(rows.fetchall())
+
+    def document_frequencies(self, tokens: Sequence[str]) -> dict[str, int]:
+        """In how many live memories each token stands, content and labels taken together."""
+        rows = self.connection.execute(
+            "SELECT term, doc FROM memory_terms_vocabulary WHERE term IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(tokens)),),
+        )
+        return {**dict.fromkeys(tokens, 0), **dict(rows.fetchall())}
+
+    def _matching(
+        self, table: str, score: str, match: str, depth: int, only: int | None, among: Sequence[int] | None
+    ) -> list[KeywordRow]:
+        """The best ``depth`` rows of an FTS5 table by ``score``, an SQL expression that is smaller for better ones."""
+        where = f"{table} MATCH ?"
         values: list[Any] = [match]
         if only is not None:
             where, values = where + " AND rowid = ?", [*values, only]
-        allowed = self.allowed()
+        allowed = self.allowed() if among is None else np.array(among, np.int64)
         if allowed is not None:
             # The plus keeps FTS5 from running the MATCH once for every allowed rowid.
             where, values = (
                 where + " AND +rowid IN (SELECT value FROM json_each(?))",
                 [*values, _json(allowed.tolist())],
             )
-        sql = f"SELECT rowid, {score} AS score FROM memory_search WHERE {where} ORDER BY score LIMIT ?"
+        sql = f"SELECT rowid, {score} AS score FROM {table} WHERE {where} ORDER BY score LIMIT ?"
         take = depth + 16
         while True:
             rows = self.connection.execute(sql, [*values, take]).fetchall()
@@ -160,6 +235,10 @@ class ReadView:
             ).fetchone()
             is None
         ]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _json(numbers: Sequence[int]) -> str:

@@ -10,12 +10,15 @@ import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from memlab.store.analysis import ANALYSIS_VERSION
+
 if TYPE_CHECKING:
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations
 
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
-SCHEMA_VERSION = 1  # PRAGMA user_version: the number of migrations
+SCHEMA_VERSION = 2  # PRAGMA user_version: the number of migrations
+TERMS_SINCE = 2  # the schema version that brought the term index
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -241,6 +244,63 @@ CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes BEGIN
 END;
 """
 
+# The term index beside memory_search: what `memlab.store.analysis` made of each live memory. Its tokens are joined by
+# spaces, and the tokenizer `ascii` cannot change them: to it all beyond ASCII belongs to a token, and the rest is in
+# lower case already. SQL cannot analyse text, so the triggers take out what no longer holds and put the numbers of the
+# memories that have to be analysed into memory_terms_pending; whoever writes or looks through memlab does it then.
+TERMS_TABLE = """
+CREATE VIRTUAL TABLE memory_terms USING fts5 (content, labels, tokenize = 'ascii');
+"""
+ALL_TERMS_PENDING = """
+    INSERT INTO memory_terms_pending (number)
+    SELECT n.number FROM memory_numbers n JOIN memories m ON m.id = n.id
+    WHERE m.trashed_at IS NULL AND n.number NOT IN (SELECT number FROM memory_terms_pending);
+"""
+_TERMS_REST = f"""
+CREATE VIRTUAL TABLE memory_terms_vocabulary USING fts5vocab (memory_terms, row);
+CREATE TABLE memory_terms_pending (
+    number INTEGER PRIMARY KEY
+);
+INSERT INTO store_settings (key, value) VALUES ('analysis_version', '{ANALYSIS_VERSION}');
+{ALL_TERMS_PENDING}
+"""
+
+
+def _new_terms(number: str, live: str) -> str:
+    """SQL that lets the memory of this number wait for its terms, if the condition says that it is live."""
+    return f"""
+    DELETE FROM memory_terms WHERE rowid = {number};
+    DELETE FROM memory_terms_pending WHERE number = {number};
+    INSERT INTO memory_terms_pending (number) SELECT {number} WHERE {number} IS NOT NULL AND {live};"""
+
+
+# The order of the triggers on memories does not matter: a new memory has its number before memories_terms_inserted,
+# which sees it then, or after, when memory_numbers_terms_inserted does. A new id and a deletion show on memory_numbers.
+_LIVE_NUMBER = "EXISTS (SELECT 1 FROM memories WHERE id = NEW.id AND trashed_at IS NULL)"
+_TERMS_TRIGGERS = f"""
+CREATE TRIGGER memories_terms_inserted AFTER INSERT ON memories BEGIN
+    {_new_terms(_number_of("NEW"), "NEW.trashed_at IS NULL")}
+END;
+CREATE TRIGGER memories_terms_updated
+AFTER UPDATE OF content, category, project, tags, related_files, trashed_at ON memories
+WHEN NEW.id IS OLD.id
+    AND ({_any_changed("content", "category", "project", "tags", "related_files")}
+        OR (NEW.trashed_at IS NULL) <> (OLD.trashed_at IS NULL)) BEGIN
+    {_new_terms(_number_of("NEW"), "NEW.trashed_at IS NULL")}
+END;
+CREATE TRIGGER memory_numbers_terms_inserted AFTER INSERT ON memory_numbers BEGIN
+    {_new_terms("NEW.number", _LIVE_NUMBER)}
+END;
+-- A new id, whatever else changed with it.
+CREATE TRIGGER memory_numbers_terms_renamed AFTER UPDATE OF id ON memory_numbers BEGIN
+    {_new_terms("NEW.number", _LIVE_NUMBER)}
+END;
+CREATE TRIGGER memory_numbers_terms_deleted AFTER DELETE ON memory_numbers BEGIN
+    DELETE FROM memory_terms WHERE rowid = OLD.number;
+    DELETE FROM memory_terms_pending WHERE number = OLD.number;
+END;
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -266,6 +326,11 @@ def migrations() -> Migrations:
     @steps()
     def m001_foundation(db: Database) -> None:
         for statement in _statements(_TABLES + _TRIGGERS):
+            db.execute(statement)
+
+    @steps()
+    def m002_terms(db: Database) -> None:
+        for statement in _statements(TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS):
             db.execute(statement)
 
     _NO_REPEAT["set"] = steps

@@ -14,7 +14,7 @@ from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.progress import Show
-from memlab.store import maintenance, reading, writing
+from memlab.store import maintenance, reading, termindex, writing
 from memlab.store.connection import StoreFile
 from memlab.store.encoding import (
     AUTO,
@@ -628,20 +628,30 @@ class MemoryStore:
 
     @contextlib.contextmanager
     def view(self, filters: Filters | None = None) -> Iterator[reading.ReadView]:
-        """One consistent look at rows, search index and vectors; what retrieval reads through. Takes no write lock."""
+        """One consistent look at rows, search index and vectors; what retrieval reads through.
+
+        Takes no write lock, except for a short one where another program has written memories whose terms are not in
+        the term index yet.
+        """
+        indexing = 0 if self.read_only else 3  # attempts
         for _ in range(20):
             nested, keep = self._file.in_transaction, not self._file.may_roll_back
             with self._file.read() as connection:
-                encoder_id, recorded = recorded_encoder(connection)
-                dimension = recorded.dimension if recorded else 1
-                snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=keep)
-                if snapshot is None and nested:
-                    # The transaction is the caller's and cannot be begun anew: a look of its own.
-                    snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=False)
-                if snapshot is not None:
-                    self._writer.slot.follow(recorded)
-                    yield reading.ReadView(connection, snapshot, recorded, snapshot.live, filters or Filters())
-                    return
+                ready = termindex.ready(connection)
+                if ready or nested or not indexing:
+                    encoder_id, recorded = recorded_encoder(connection)
+                    dimension = recorded.dimension if recorded else 1
+                    snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=keep)
+                    if snapshot is None and nested:
+                        # The transaction is the caller's and cannot be begun anew: a look of its own.
+                        snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=False)
+                    if snapshot is not None:
+                        self._writer.slot.follow(recorded)
+                        live = snapshot.live
+                        yield reading.ReadView(connection, snapshot, recorded, live, filters or Filters(), ready)
+                        return
+                    continue
+            indexing = indexing - 1 if self._file.try_to_index_terms() else 0
         raise MemlabError(
             f"{self.path}: could not get a steady view in 20 attempts while other threads wrote; try again"
         )  # pragma: no cover - needs a writer between every two statements
@@ -660,10 +670,22 @@ class MemoryStore:
             return maintenance.backup(connection, self.path, Path(path), overwrite=overwrite)
 
     def check(self) -> maintenance.CheckReport:
-        """Verify the file: SQLite's integrity, search index against rows, vectors and passages, pending count."""
+        """Verify the file: SQLite's integrity, search and term index against rows, vectors, passages, pending count."""
         with self._file.read() as connection:
             _, recorded = recorded_encoder(connection)
             return maintenance.check(connection, recorded)
+
+    def reindex(self, *, progress: Show = None) -> int:
+        """Make the term index anew, for a store of which :meth:`check` says that it is wrong; the rest stays as it is.
+
+        Nothing else needs it: an index made by another version of memlab is noticed and made anew by itself.
+
+        Returns
+        -------
+        int
+            How many memories were indexed.
+        """
+        return maintenance.reindex(self._file, progress=progress)
 
     def reembed(
         self,

@@ -2,13 +2,15 @@
 
 import json
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 
 from memlab import HashingEncoder, HybridRetriever, MemoryStore
 from memlab.cli import cli
-from memlab.evaluation import evaluate, write_folder
+from memlab.evaluation import build_store, evaluate, measure_recency, read_folder, write_folder
 from memlab.retrieval.profiles import PROFILES, profile
 from tests.evaluation.conftest import labelled_set
 
@@ -171,3 +173,60 @@ def test_stopped_half_way_the_figures_so_far_are_shown(run, folders, monkeypatch
     value = json.loads(result.stdout)
     assert value["interrupted"] is True
     assert value["sets"][0]["queries"] == 3
+
+
+@pytest.fixture
+def dated(tmp_path):
+    """A set whose queries say what they test."""
+    labelled = labelled_set("dated", 4)
+    kinds = ["latest decision", "old fact", "either"]
+    moment = datetime(2026, 9, 1, tzinfo=UTC)
+    queries = tuple(
+        replace(query, now=moment, tests=kinds[place % 3], topic=f"t{place // 6}")
+        for place, query in enumerate(labelled.queries)
+    )
+    return write_folder(replace(labelled, queries=queries), tmp_path / "dated")
+
+
+def test_recency(run, dated, tmp_path):
+    value = json.loads(run(dated, "--recency", "--encoder", "hashing", "--json").stdout)
+    assert (value["measure"], value["profile"], value["gaining"]) == ("Success@1", "default", "latest decision")
+    assert value["kinds"]["old fact"] == {"queries": 4, "topics": 2}
+    assert len(value["settings"]) == 26
+    assert (value["settings"][0]["half_life_days"], value["settings"][0]["strength"]) == (None, 0)
+    labelled = read_folder(dated)
+    with build_store(labelled, tmp_path / "cache", HashingEncoder()) as store:
+        study = measure_recency(HybridRetriever(store), labelled.queries, labelled.qrels, progress=False)
+    assert [(row["gain"], row["cost"]) for row in value["settings"]] == [(one.gain, one.cost) for one in study.settings]
+    assert value["settings"][5]["kinds"]["either"] == vars(study.effects[5, "either"])
+    shown = run(dated, "--recency", "--encoder", "hashing").stdout
+    assert shown.splitlines() == repr(study).splitlines()
+
+
+def test_recency_of_another_profile_and_measure(run, dated):
+    arguments = ("--recency", "--encoder", "none", "--profiles", "keyword", "--measures", "nDCG@10", "--json")
+    value = json.loads(run(dated, *arguments).stdout)
+    assert (value["measure"], value["profile"]) == ("nDCG@10", "keyword")
+
+
+def test_recency_of_the_set_that_comes_along(run):
+    value = json.loads(run("temporal", "--recency", "--encoder", "none", "--profiles", "keyword", "--json").stdout)
+    assert value["kinds"]["latest decision"] == {"queries": 127, "topics": 60}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["one", "two", "--recency"], 2, "--recency takes one DIR and one of --profiles"),
+        (["one", "--recency", "--profiles", "vector,keyword"], 2, "--recency takes one DIR and one of --profiles"),
+        (["--queries", "q", "--qrels", "r", "--recency"], 2, "--recency is about the stores that are made for a DIR"),
+        (["nowhere", "--recency"], 1, "expected a folder in BEIR layout, found none"),
+        (["temporal", "--recency", "--measures", "R@1,R@5", "--encoder", "none"], 1, "measure: expected one, found"),
+    ],
+)
+def test_wrong_usage_of_recency(run, arguments, code, message):
+    assert message in " ".join(run(*arguments, code=code).stderr.split())
+
+
+def test_recency_of_queries_that_say_nothing(run, folders):
+    assert "none of the queries says what it tests" in run(folders[0], "--recency", "--encoder", "none", code=1).stderr

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from memlab import HashingEncoder, HybridRetriever, MemoryStore
+from memlab import RRF, HashingEncoder, HybridRetriever, MemoryStore
 from memlab.evaluation.folders import LabelledSet
 from memlab.evaluation.judgments import Qrels
 from memlab.evaluation.queries import LabelledQuery
+from memlab.retrieval.channels import KeywordChannel, PassageChannel, VectorChannel
 
 WORDS = [
     "webhook",
@@ -84,7 +85,8 @@ def filled(make_store: Callable[..., MemoryStore], small: LabelledSet) -> Memory
 
 @pytest.fixture
 def retriever(filled: MemoryStore) -> HybridRetriever:
-    return HybridRetriever(filled)
+    """Plain rank fusion of the three channels, whatever the default is."""
+    return HybridRetriever(filled, channels=(KeywordChannel(), VectorChannel(), PassageChannel()), fusion=RRF())
 
 
 class CountingEncoder(HashingEncoder):

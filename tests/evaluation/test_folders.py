@@ -9,6 +9,7 @@ import pytest
 from memlab import Filters, MemoryStore
 from memlab.errors import FormatError, InvalidValue
 from memlab.evaluation import LabelledQuery, LabelledSet, Qrels, read_folder, write_folder
+from memlab.evaluation.folders import labelled_set_of
 from memlab.sample_data import sample
 
 
@@ -48,7 +49,8 @@ def test_what_is_read(folder):
 
 
 def test_what_is_written_is_read_again(folder, tmp_path, small):
-    odd = LabelledQuery("q 3", "drei\u2028", datetime(2026, 1, 2, tzinfo=UTC), Filters(project="p", tags=["x", "y"]))
+    filters = Filters(project="p", tags=["x", "y"])
+    odd = LabelledQuery("q 3", "drei\u2028", datetime(2026, 1, 2, tzinfo=UTC), filters, tests="either", topic="t")
     for labelled in (
         small,
         read_folder(folder),
@@ -151,3 +153,30 @@ def test_an_empty_corpus(folder):
     (folder / "corpus.jsonl").write_text("")
     with pytest.raises(FormatError, match="expected memories, found none"):
         read_folder(folder)
+
+
+def test_topics_of_memories_become_those_of_the_queries_they_answer(folder):
+    rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    rows[0]["metadata"] = {"topic": "first", "part": "decision"}
+    rows[1]["topic"] = "second"
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "one", "metadata": {"tests": "latest decision"}}\n{"_id": "q2", "text": "two"}\n'
+        '{"_id": "q3", "text": "three", "topic": "own"}\n{"_id": "q4", "text": "four"}\n'
+    )
+    judgments = "q1\ta\t1\nq1\t2\t2\nq2\ta\t1\nq2\t2\t0\nq3\ta\t1\nq4\tc\t1\n"
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judgments)
+    labelled = read_folder(folder)
+    assert [query.topic for query in labelled.queries] == ["second", "first", "own", ""]
+    assert [query.tests for query in labelled.queries] == ["latest decision", "", "", ""]
+    assert "topic" not in labelled.corpus[1]
+
+
+def test_the_temporal_set_is_read_the_same_both_ways():
+    dated = sample("temporal")
+    labelled = read_folder(dated.folder)
+    assert [(q.query_id, q.tests, q.topic, q.now) for q in labelled.queries] == [
+        (q.query_id, q.tests, q.topic, q.now) for q in dated.queries
+    ]
+    assert labelled_set_of(dated).queries == labelled.queries
+    assert labelled_set_of(dated).qrels == labelled.qrels

@@ -89,6 +89,17 @@ def test_sweeps_draw_lines_over_numbers_and_rows_over_the_rest(retriever: Hybrid
     assert "fusion ConvexFusion(), recency_boost False" in words(rows)
 
 
+def test_a_sweep_from_zero_keeps_its_ticks_apart(retriever: HybridRetriever, small: LabelledSet) -> None:
+    grid: dict[str, list[Any]] = {"k": [0, 1, 2, 60], "weights": [{"keyword": 0.5}, {"keyword": 2, "vector": 1.5}]}
+    picture = sweep(retriever, grid, small.queries, small.qrels, "R@5").plot()
+    axes = picture.axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0", "1", "2", "60"]
+    places = axes.transData.transform([(k, 0) for k in grid["k"]])[:, 0]
+    assert np.diff(places).min() > (places[-1] - places[0]) / 20
+    assert "weights keyword 0.5" in words(picture)
+    assert "weights keyword 2, vector 1.5" in words(picture)
+
+
 def test_what_cannot_be_drawn(retriever: HybridRetriever, small: LabelledSet) -> None:
     with pytest.raises(InvalidValue, match="R@5 was not measured"):
         compare({"a": SECOND, "b": FIRST}, QUERIES, QRELS, "RR@10").plot("R@5")

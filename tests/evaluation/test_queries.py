@@ -89,3 +89,10 @@ def test_a_file_that_is_not_there_or_names_an_id_twice(tmp_path):
     path.write_text('{"_id": "q1", "text": "one"}\n{"_id": "q1", "text": "two"}\n')
     with pytest.raises(InvalidValue, match=r"q1: .*line 1 and .*line 2"):
         queries_of(path)
+
+
+def test_what_a_query_tests_and_its_topic():
+    (one,) = queries_of([{"_id": "q", "text": "t", "tests": "either", "metadata": {"topic": "x"}}])
+    assert (one.tests, one.topic) == ("either", "x")
+    with pytest.raises(InvalidValue, match="query q: tests: expected text, found 7"):
+        queries_of([{"_id": "q", "text": "t", "tests": 7}])

@@ -84,7 +84,7 @@ def test_passages_are_made_in_a_copy(make_store, small, counting, tmp_path):
     store = make_store(encoder=counting)
     long = [{**record, "content": " ".join([record["content"]] * 40)} for record in small.corpus]
     store.remember_many(long, progress=False)
-    retriever = HybridRetriever(store)
+    retriever = HybridRetriever(store, fusion=RRF())
     policies = [PassagePolicy(), PassagePolicy(aggregate="first"), PassagePolicy(overlap=20)]
     grid: dict[str, Any] = {"passages": policies, "k": [2, 60]}
     cache = tmp_path / "cache"
@@ -98,7 +98,7 @@ def test_passages_are_made_in_a_copy(make_store, small, counting, tmp_path):
     for policy, evaluation in zip(policies, result.evaluations[1::2], strict=True):
         own = make_store(f"{policy.overlap}-{policy.aggregate}.db", passages=policy)
         own.remember_many(long, progress=False)
-        alone = evaluate(HybridRetriever(own), small.queries, small.qrels, MEASURES, progress=False)
+        alone = evaluate(HybridRetriever(own, fusion=RRF()), small.queries, small.qrels, MEASURES, progress=False)
         assert evaluation.values == alone.values
     again = sweep(retriever, grid, small.queries, small.qrels, MEASURES, **options)
     assert again.table.equals(result.table)
@@ -128,7 +128,7 @@ def test_an_interrupted_sweep_says_so(retriever, small, monkeypatch):
     ("grid", "message"),
     [
         ({}, r"expected \{name: \[value, ...\]\} with names of fusion, k, weights, depth"),
-        ([("k", [1])], "expected"),
+        ([("k", [1])], r"recency_boost, passages; found list$"),
         ({"kk": [1]}, "'kk' is no setting; the settings are fusion, k, weights, depth, half_life_days, strength"),
         ({"k": 60}, r"k: expected a list of values, found 60; for one write \[60\]"),
         ({"weights": {"keyword": 2}}, "weights: expected a list of values"),

@@ -10,9 +10,9 @@ from memlab.evaluation.compare import compare
 from memlab.evaluation.evaluate import evaluate
 from memlab.evaluation.findings import figure, listed, p_words, span
 from memlab.evaluation.folders import LabelledSet
+from memlab.evaluation.layout import strip
 from memlab.evaluation.runs import Run
 from memlab.evaluation.sweep import Sweep, sweep
-from memlab.evaluation.tables import _strip
 from tests.evaluation.rankings import FIRST, MIXED, QRELS, QUERIES, SECOND
 
 HOSTILE = "<script>alert(1)</script><b>\x1b[31m\u202ex"
@@ -54,7 +54,7 @@ def test_text_and_html_have_the_same_figures(retriever: HybridRetriever, small: 
 
 
 def test_strips_are_as_long_as_the_figures() -> None:
-    html = _strip([(0.0, 0.5, "#111111"), (0.4, 0.6, "#222222")], [(0.5, "#333333")])
+    html = strip([(0.0, 0.5, "#111111"), (0.4, 0.6, "#222222")], [(0.5, "#333333")])
     pieces = [(float(w), c) for w, c in re.findall(r"width:([\d.]+)%;background:(#\d+)", html)]
     total: dict[str, float] = {}
     for width, colour in pieces:
@@ -68,7 +68,7 @@ def test_strips_are_as_long_as_the_figures() -> None:
 
 @pytest.mark.parametrize("at", [0.0, 0.003, 0.37, 0.99999, 1.0])
 def test_a_strip_never_breaks_its_line(at: float) -> None:
-    html = _strip([(0.0, at, "#1"), (at / 3, at, "#2")], [(at, "#3"), (0.5, "#4")])
+    html = strip([(0.0, at, "#1"), (at / 3, at, "#2")], [(at, "#3"), (0.5, "#4")])
     assert 99.9 < sum(map(float, re.findall(r"width:([\d.e-]+)%", html))) <= 100
 
 

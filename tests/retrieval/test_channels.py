@@ -7,7 +7,7 @@ import pytest
 
 from memlab import Filters, MemoryStore
 from memlab.errors import InvalidValue
-from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
+from memlab.retrieval import KeywordChannel, PassageChannel, StemChannel, VectorChannel
 from memlab.retrieval.channels import Channel, ChannelResult, Query
 
 from .plane import cosine
@@ -23,7 +23,7 @@ def ask(store: MemoryStore, channel: Channel, text: str, depth: int = 50, **filt
         return channel.search(Query(text, vector), view, depth, NOTHING)
 
 
-def listed(result: ChannelResult) -> list[tuple[str, int]]:
+def listed(result: ChannelResult) -> list[tuple[str, int | None]]:
     return [(hit.memory_id, hit.rank) for hit in result.hits]
 
 
@@ -137,7 +137,8 @@ def test_passage_scope_candidates_looks_only_at_what_was_found(make_store: Calla
 
 
 @pytest.mark.parametrize(
-    "channel", [KeywordChannel(), VectorChannel(), PassageChannel(), PassageChannel(single_passages=True)]
+    "channel",
+    [KeywordChannel(), StemChannel(), VectorChannel(), PassageChannel(), PassageChannel(single_passages=True)],
 )
 def test_locate_agrees_with_a_search_of_everything(hashed: MemoryStore, channel: Channel) -> None:
     text = "why did the sync lose edits on android"
@@ -161,3 +162,98 @@ def test_the_filtered_scan_equals_brute_force(hashed: MemoryStore) -> None:
     expected = sorted((-c, i) for c, i in zip(cosines, ids, strict=True) if i in allowed)[:20]
     result = ask(hashed, VectorChannel(), "merge conflict", depth=20, project="tidewater")
     assert [hit.memory_id for hit in result.hits] == [i for _, i in expected]
+
+
+# -- stems -------------------------------------------------------------------------------------------------------------
+
+
+def found(store: MemoryStore, channel: Channel, text: str) -> list[str]:
+    return [hit.memory_id for hit in ask(store, channel, text).hits]
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("Retries are capped at five.", "retry cap"),
+        ("La migración de la base de datos", "migraciones"),
+        ("Call getUserName before the sync.", "user name"),
+        ("Call getUserName before the sync.", "getUserName"),
+        ("max_retry_count is read by foo.bar-baz", "retry count"),
+        ("max_retry_count is read by foo.bar-baz", "foo.bar-baz"),
+        ("数据库连接池配置", "连接池"),
+        ("データベース接続の設定", "接続"),
+        ("데이터베이스를 다시 연결", "데이터베이스"),
+    ],
+)
+def test_stems_parts_and_pairs_of_characters_are_found(
+    make_store: Callable[..., MemoryStore], content: str, query: str
+) -> None:
+    store = make_store(content, "something else altogether", encoder=None)
+    assert found(store, StemChannel(), query) == ["a"]
+
+
+def test_neighbours_come_first(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("a queue that is dead, a letter of it", "the dead letter queue of it, quite", "x", encoder=None)
+    plain = ask(store, StemChannel(pairs=0, words=0), "dead letter queue")
+    assert plain.hits[0].raw_score == pytest.approx(plain.hits[1].raw_score, rel=0.2)
+    lifted = ask(store, StemChannel(pairs=2, words=0), "dead letter queue")
+    assert [hit.memory_id for hit in lifted.hits] == ["b", "a"]
+    assert lifted.hits[0].raw_score > plain.hits[0].raw_score
+
+
+def test_the_word_as_it_stands_comes_first(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("the configure step", "the configuration step", "others", "more of others", encoder=None)
+    for query, first in (("configure", "a"), ("configuration", "b")):
+        equal = ask(store, StemChannel(words=0), query).hits
+        assert equal[0].raw_score == equal[1].raw_score
+        assert found(store, StemChannel(words=0.2), query)[0] == first
+
+
+def test_a_query_of_stop_words_alone_is_looked_for_word_by_word(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("to be or not to be", "something else", encoder=None)
+    result = ask(store, StemChannel(), "to be or not to be")
+    assert listed(result) == [("a", 1)]
+    assert result.terms is not None
+    assert not result.terms.stemmed
+
+
+def test_scores_of_some_memories_are_those_of_the_search(hashed: MemoryStore) -> None:
+    text = "how often does a webhook delivery get retried"
+    for channel in (KeywordChannel(), StemChannel(), VectorChannel()):
+        vector = hashed.encode_query(text) if channel.needs_vector else None
+        with hashed.view() as view:
+            query = Query(text, vector)
+            hits = channel.search(query, view, 40, NOTHING).hits[10:20]
+            scores = channel.score(query, view, [hit.number for hit in hits])
+        assert set(scores) == {hit.number for hit in hits}
+        for hit in hits:
+            assert scores[hit.number][0] == pytest.approx(hit.raw_score, rel=1e-12)
+        with hashed.view() as view:
+            assert channel.score(query, view, []) == {}
+
+
+def test_scores_of_passages_are_those_of_the_search(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(LONG.format(10, 50), LONG.format(80, 30), "short @0")
+    query = Query("@0", store.encode_query("@0"))
+    with store.view() as view:
+        hits = PassageChannel().search(query, view, 10, NOTHING).hits
+        scores = PassageChannel().score(query, view, [1, 2, 3])
+    assert scores == {hit.number: (hit.raw_score, hit.passage) for hit in hits}
+    assert len(scores) == 2  # the short one is no passage
+
+
+def test_a_store_whose_stems_cannot_be_written_is_searched_word_by_word(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retries with jitter", "a retry of it", encoder=None)
+    with MemoryStore(store.path, None, read_only=True) as other:
+        store.db.execute("INSERT INTO memories (id, content) VALUES ('x', 'one more retry')")
+        store.db.conn.commit()
+        result = ask(other, StemChannel(), "retry")
+        assert {hit.memory_id for hit in result.hits} == {"b", "x"}
+        assert "index of stems is out of date" in result.note
+    assert set(found(store, StemChannel(), "retry")) == {"a", "b", "x"}
+
+
+@pytest.mark.parametrize("options", [{"pairs": -1}, {"words": float("nan")}, {"max_terms": 0}])
+def test_bad_settings_of_stems(options: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue, match=next(iter(options))):
+        StemChannel(**options)  # type: ignore[arg-type]

@@ -30,9 +30,15 @@ def test_explain_is_the_whole_sum(store: MemoryStore) -> None:
     parts = [float(x) for x in re.findall(r"(?:keyword|vector|passage) (\d\.\d+) \[", text)]
     factor = float(re.search(r"x (\d\.\d+) \[recency", text).group(1))  # type: ignore[union-attr]
     assert sum(parts) * factor == pytest.approx(recall[0].score, abs=2e-6)
-    assert "1 / (60 + 1)" in text
+    assert re.search(r"\[rank 1, bm25 [\d.]+: 0.42 x ([\d.]+) / \1\]", text)
+    assert re.search(r"cosine ([\d.]+): 0.58 x \1\]", text)
     assert "the passage channel gave nothing (no memory has several passages)" in text
     assert repr(recall.explain(recall.ids[0])) == text  # no quotes in a notebook
+
+
+def test_explain_of_ranks(store: MemoryStore) -> None:
+    recall = HybridRetriever(store, fusion=RRF()).recall("number 3 @0", now=NOW)
+    assert "1 / (60 + 1)" in recall.explain(recall.ids[0])
 
 
 def test_explain_of_everything_has_a_line_a_hit(store: MemoryStore) -> None:

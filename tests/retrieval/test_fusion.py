@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab import RRF, ConvexFusion
+from memlab import RRF, ConvexFusion, ScoreFusion
 from memlab.errors import InvalidValue
 from memlab.retrieval.fusion import fused, silent
 
@@ -18,11 +18,11 @@ from memlab.retrieval.fusion import fused, silent
 @dataclass(frozen=True)
 class Row:
     memory_id: str
-    rank: int
+    rank: int | None
     raw_score: float
 
 
-def rows(**ranked: tuple[int, float]) -> list[Row]:
+def rows(**ranked: tuple[int | None, float]) -> list[Row]:
     return [Row(name, rank, score) for name, (rank, score) in ranked.items()]
 
 
@@ -84,8 +84,43 @@ def test_bad_k(k: object) -> None:
         RRF(k=k)  # type: ignore[arg-type]
 
 
+def test_scores_by_hand() -> None:
+    lists = {
+        "keyword": rows(a=(1, 8.0), b=(2, 6.0), c=(None, 2.0)),
+        "vector": rows(c=(1, 0.75), a=(2, 0.5), b=(None, -0.25)),
+        "passage": rows(a=(5, 0.625)),
+    }
+    given_to = ScoreFusion({"keyword": 0.5, "vector": 0.5, "passage": 0.5}).contributions(lists)
+    assert given_to == {
+        "a": {"keyword": 0.5, "vector": 0.0, "passage": 0.3125},  # the passage is nearer than the whole: it counts
+        "b": {"keyword": 0.375, "vector": 0.0},  # 6 / 8 of the best keyword score; a cosine below 0 counts as 0
+        "c": {"keyword": 0.125, "vector": 0.375},  # beyond the depth of the keywords, and scored all the same
+    }
+
+
+def test_scores_say_how_they_came_about() -> None:
+    lists = {"keyword": rows(a=(1, 8.0), b=(2, 6.0)), "vector": rows(a=(1, 0.75))}
+    say = ScoreFusion({"keyword": 0.4, "vector": 0.6}).formulas(lists)
+    assert say("keyword", lists["keyword"][1]) == "0.4 x 6 / 8"
+    assert say("vector", lists["vector"][0]) == "0.6 x 0.75"
+
+
+def test_scores_need_no_best_one_above_zero() -> None:
+    assert ScoreFusion({"keyword": 1}).contributions({"keyword": rows(a=(1, 0.0)), "vector": []}) == {
+        "a": {"keyword": 0.0}
+    }
+    assert ScoreFusion({"keyword": 0.0, "vector": 1.0}).contributions({"keyword": rows(a=(1, 9.0))}) == {}
+
+
+def test_only_a_fusion_of_scores_counts_what_lies_beyond_the_depth() -> None:
+    lists = {"keyword": rows(a=(1, 8.0), b=(None, 6.0)), "vector": rows(b=(1, 0.75), a=(None, 0.5))}
+    assert RRF().contributions(lists) == {"a": {"keyword": 1 / 61}, "b": {"vector": 1 / 61}}
+    assert ConvexFusion().contributions(lists) == {"a": {"keyword": 0.5}, "b": {"vector": 0.5}}
+    assert [fusion.complete for fusion in (RRF, ConvexFusion, ScoreFusion)] == [False, False, True]
+
+
 @pytest.mark.parametrize("weight", [-0.1, math.nan, math.inf, "1", True])
-@pytest.mark.parametrize("kind", [RRF, ConvexFusion])
+@pytest.mark.parametrize("kind", [RRF, ConvexFusion, ScoreFusion])
 def test_bad_weights(kind: type, weight: object) -> None:
     with pytest.raises(InvalidValue, match="keyword"):
         kind(weights={"keyword": weight})
@@ -111,7 +146,8 @@ def test_settings_read_well() -> None:
 
 def test_formulas_can_be_worked_out_again() -> None:
     lists = {"keyword": rows(a=(1, 8.0), b=(2, 5.0), c=(3, 2.0)), "vector": rows(c=(1, 0.9), a=(2, 0.5))}
-    for fusion in (RRF(k=7, weights={"keyword": 3}), ConvexFusion({"keyword": 3, "vector": 1})):
+    scores = ScoreFusion({"keyword": 0.3, "vector": 0.7})
+    for fusion in (RRF(k=7, weights={"keyword": 3}), ConvexFusion({"keyword": 3, "vector": 1}), scores):
         say = fusion.formulas(lists)
         given_to = fusion.contributions(lists)
         for channel, listed in lists.items():

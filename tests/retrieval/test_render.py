@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab import ConvexFusion, HybridRetriever, MemoryStore
+from memlab import RRF, ConvexFusion, HybridRetriever, KeywordChannel, MemoryStore, RecencyRanker, ScoreFusion
 from memlab.retrieval.render import LOOKS, cells, excerpt, shares, visible, words_of
 
 NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
@@ -16,7 +16,8 @@ NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 
 def test_text_has_every_number_in_words(make_store: Callable[..., MemoryStore]) -> None:
     store = make_store("retry with jitter @10", "cache of pages @0")
-    text = repr(HybridRetriever(store).recall("retry @0", now=NOW, recency_boost=True))
+    retriever = HybridRetriever(store, fusion=RRF(), recency=RecencyRanker())
+    text = repr(retriever.recall("retry @0", now=NOW, recency_boost=True))
     assert "hybrid · 2 hits of 2 memories" in text
     assert "keyword #1 +0.0164" in text
     assert "vector #2 +0.0161" in text
@@ -92,6 +93,24 @@ def test_the_excerpt_shows_where_the_words_are(make_store: Callable[..., MemoryS
     assert "<b>CACHÉ</b>" in html
     assert "<b>foo.bar</b>" in html
     assert "CACHÉ keeps foo.bar" in repr(recall)
+
+
+def test_words_of_the_same_stem_are_marked_where_stems_were_looked_for(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store(encoder=None)
+    store.remember("Retries of webhooks; 数据库连接池。 A retry_policy, but no entry.")
+    found = HybridRetriever(store).recall("retry webhook 连接", now=NOW)
+    part = excerpt(found[0], 200, words_of(found))
+    assert [part.text[a:b] for a, b in part.marked] == ["Retries", "webhooks", "连接", "retry"]
+    plain = HybridRetriever(store, channels=(KeywordChannel(),)).recall("retry webhook 连接", now=NOW)
+    part = excerpt(plain[0], 200, words_of(plain))
+    assert [part.text[a:b] for a, b in part.marked] == ["连接", "retry"]
+
+
+def test_a_memory_beyond_the_depth_has_no_rank_to_show(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @10", "cache of retry pages @0")
+    recall = HybridRetriever(store, fusion=ScoreFusion(), depth=1).recall("retry jitter @0", now=NOW)
+    assert "vector #\u2013 +" in repr(recall)
+    assert "vector #\u2013 +" in recall._repr_html_()
 
 
 def test_an_excerpt_of_a_passage_stays_within_it(hashed: MemoryStore) -> None:

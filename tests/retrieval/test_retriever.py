@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlab import RRF, ConvexFusion, HashingEncoder, HybridRetriever, MemoryStore, RecencyRanker
+from memlab import RRF, ConvexFusion, HashingEncoder, HybridRetriever, MemoryStore, RecencyRanker, ScoreFusion
 from memlab.errors import EncoderMismatch, InvalidValue
 from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
 
-from .plane import PlaneEncoder
+from .plane import PlaneEncoder, cosine
 
 NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 WORDS = ["retry", "sync", "webhook", "cache", "postgres", "tablet", "merge", "release", "合并", "caché"]
@@ -27,7 +27,9 @@ def test_a_recall_by_hand(make_store: Callable[..., MemoryStore]) -> None:
     store.remember("retry with jitter @40", memory_id="a", created_at=NOW - timedelta(days=14))
     store.remember("cache of pages @10", memory_id="b", created_at=NOW - timedelta(days=28))
     store.remember("retry retry retry @80", memory_id="c", created_at=NOW)
-    recall = HybridRetriever(store).recall("retry @0", recency_boost=True, now=NOW)
+    retriever = HybridRetriever(store, channels=(KeywordChannel(), VectorChannel(), PassageChannel()), fusion=RRF())
+    retriever = retriever.replace(recency=RecencyRanker())
+    recall = retriever.recall("retry @0", recency_boost=True, now=NOW)
     # keyword "retry" and "0": c before a (three times the word); vector: b, a, c.
     expected = {
         "a": (1 / 62 + 1 / 62) * 1.075,
@@ -48,7 +50,7 @@ def test_a_recall_by_hand(make_store: Callable[..., MemoryStore]) -> None:
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6),
     k=st.floats(0, 100),
     weights=st.dictionaries(st.sampled_from(["keyword", "vector", "passage"]), st.floats(0, 5)),
-    convex=st.booleans(),
+    kind=st.sampled_from([RRF, ConvexFusion, ScoreFusion]),
     grouped=st.booleans(),
     strength=st.floats(0, 2),
     half_life=st.floats(0.1, 400),
@@ -56,11 +58,11 @@ def test_a_recall_by_hand(make_store: Callable[..., MemoryStore]) -> None:
     limit=st.integers(0, 60),
 )
 def test_contributions_times_recency_are_the_score_to_the_last_bit(
-    hashed: MemoryStore, words: list[str], k: float, weights: dict[str, float], convex: bool, grouped: bool,
+    hashed: MemoryStore, words: list[str], k: float, weights: dict[str, float], kind: type, grouped: bool,
     strength: float, half_life: float, boost: bool, limit: int,
 ) -> None:  # fmt: skip
     groups = (("vector", "passage"),) if grouped else ()
-    fusion = ConvexFusion(weights, groups) if convex else RRF(k, weights, groups)
+    fusion = RRF(k, weights, groups) if kind is RRF else kind(weights=weights, one_vote=groups)
     retriever = HybridRetriever(hashed, fusion=fusion, recency=RecencyRanker(half_life, strength))
     recall = retriever.recall(" ".join(words), recency_boost=boost, now=NOW, limit=limit)
     frame, parts = recall.frame, recall.contributions
@@ -74,6 +76,25 @@ def test_contributions_times_recency_are_the_score_to_the_last_bit(
     order = [(-place.score, place.memory_id) for place in recall.trace.ranked]
     assert order == sorted(order)
     assert [place.rank for place in recall.trace.ranked] == list(range(1, len(order) + 1))
+
+
+def test_the_default_by_hand(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retries with jitter @40", "cache of pages @10", "a retry for every webhook @80")
+    recall = HybridRetriever(store).recall("how does it retry webhooks? @0", recency_boost=True, now=NOW)
+    keyword = recall.trace.channel("keyword")
+    assert keyword is not None
+    assert keyword.terms is not None
+    assert keyword.terms.used == ("retry", "webhoo", "0")
+    assert [hit.memory_id for hit in keyword.hits] == ["c", "a"]  # stems: retries is retry, webhook webhooks
+    share = keyword.hits[1].raw_score / keyword.hits[0].raw_score
+    expected = {
+        "a": 0.42 * share + 0.58 * cosine(40),
+        "b": 0.58 * cosine(10),
+        "c": 0.42 + 0.58 * cosine(80),
+    }
+    for hit in recall:
+        assert hit.score == pytest.approx(expected[hit.memory_id] * 1.3, rel=1e-6)
+    assert len(recall) == 3
 
 
 def test_the_same_recall_twice_is_the_same_trace(hashed: MemoryStore) -> None:
@@ -203,7 +224,7 @@ def test_a_query_vector_can_be_given(make_store: Callable[..., MemoryStore], pla
 
 def test_now_is_injected_and_must_name_its_zone(make_store: Callable[..., MemoryStore]) -> None:
     store = make_store("retry @10")
-    retriever = HybridRetriever(store, recency_boost=True)
+    retriever = HybridRetriever(store, recency=RecencyRanker(14, 0.15), recency_boost=True)
     later = retriever.recall("retry", now="2026-09-15T14:00:00+02:00")
     assert later[0].place.age_days == 14.0
     assert later[0].place.recency_factor == pytest.approx(1.075)
@@ -221,7 +242,7 @@ def test_variants(hashed: MemoryStore) -> None:
     assert changed.recall("webhook", now=NOW).trace.fusion == "RRF(k=10, weights={'keyword': 2.0})"
     with pytest.raises(InvalidValue, match="recency=None"):
         changed.recall("webhook", recency_boost=True)
-    assert retriever.fusion == RRF()  # the original stays as it was
+    assert retriever.fusion == ScoreFusion()  # the original stays as it was
 
 
 @pytest.mark.parametrize(
@@ -268,6 +289,7 @@ def test_recall_reads_only(make_store: Callable[..., MemoryStore]) -> None:
     assert statements
     # FTS5 asks for `PRAGMA data_version` by itself, behind a comment mark.
     told = {statement.lstrip("- ") for statement in statements if "data_version" not in statement}
+    told.discard("PRAGMA user_version")  # without a value it reads
     assert {statement.split()[0].upper() for statement in told} <= {"SELECT", "BEGIN", "ROLLBACK"}
 
 
@@ -332,7 +354,7 @@ def test_notes_mention_the_filters(make_store: Callable[..., MemoryStore]) -> No
 
 def test_the_timings_cover_the_recall(hashed: MemoryStore) -> None:
     timings = HybridRetriever(hashed).recall("webhook", now=NOW).trace.timings
-    assert set(timings) == {"encode", "open", "keyword", "vector", "passage", "facts", "rank", "fetch"}
+    assert set(timings) == {"encode", "open", "keyword", "vector", "passage", "facts", "look up", "rank", "fetch"}
     assert all(value >= 0 for value in timings.values())
 
 
@@ -347,3 +369,44 @@ def test_filters_do_not_repeat_the_search_for_every_memory(hashed: MemoryStore) 
     plan = " ".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + search))
     assert "VIRTUAL TABLE INDEX" in plan
     assert "=" not in plan.split("VIRTUAL TABLE INDEX", 1)[1].split("SCAN")[0].split("LIST")[0]
+
+
+def test_scores_are_looked_up_beyond_the_depth(make_store: Callable[..., MemoryStore]) -> None:
+    # One candidate a channel: a has the words, b lies nearest; c has neither.
+    store = make_store("retry with jitter @10", "cache of many retry pages @0", "nothing of it @180")
+    retriever = HybridRetriever(store, fusion=ScoreFusion({"keyword": 0.5, "vector": 0.5}), depth=1)
+    recall = retriever.recall("retry jitter @0", now=NOW)
+    assert recall.ids == ("a", "b")
+    parts = {(hit.memory_id, part.channel): part for hit in recall for part in hit.place.contributions}
+    assert parts["a", "vector"].rank is None
+    assert parts["a", "vector"].contribution == pytest.approx(0.5 * cosine(10), rel=1e-6)
+    assert parts["a", "keyword"].contribution == 0.5
+    assert parts["b", "keyword"].rank is None
+    assert 0 < parts["b", "keyword"].contribution < 0.5
+    assert parts["b", "vector"].contribution == pytest.approx(0.5, rel=1e-6)
+    assert "beyond the depth" in recall.explain("a")
+    assert recall.contributions["rank"].isna().sum() == 2
+    # Looked up is not found: ranks are given to the first of each list alone, and RRF counts nothing else.
+    ranks = retriever.replace(fusion=RRF()).recall("retry jitter @0", now=NOW)
+    assert [len(hit.place.contributions) for hit in ranks] == [1, 1]
+
+
+def test_candidates_of_a_fusion_of_ranks_are_completed_when_scores_are_wanted(
+    make_store: Callable[..., MemoryStore], plane: PlaneEncoder
+) -> None:
+    store = make_store("retry with jitter @60", "cache of retry pages and many other words @0")
+    ranks, scores = (HybridRetriever(store, fusion=fusion, depth=1) for fusion in (RRF(), ScoreFusion()))
+    candidates = ranks.gather("retry jitter @0")
+    encoded = plane.encoded
+    late = scores.rank(candidates, now=NOW)
+    assert late.trace.ranked == scores.recall("retry jitter @0", now=NOW).trace.ranked
+    assert plane.encoded == encoded + 1  # the second line embeds, the first does not
+
+
+def test_what_is_looked_up_respects_the_filters(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @60", "cache of retry pages @0", "retry @0")
+    store.update("c", project="other")
+    store.update("a", project="mine")
+    store.update("b", project="mine")
+    retriever = HybridRetriever(store, fusion=ScoreFusion(), depth=1)
+    assert set(retriever.recall("retry jitter @0", project="mine", now=NOW).ids) == {"a", "b"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
+from memlab.store.analysis import analyse
 
 TABLES = (
     "store_settings",
@@ -18,6 +21,8 @@ TABLES = (
     "memories",
     "memory_numbers",
     "memory_search",
+    "memory_terms",
+    "memory_terms_pending",
     "memory_passages",
     "memory_revisions",
     "idempotency_keys",
@@ -92,6 +97,39 @@ def search(path: Path, word: str) -> list[str]:
         connection.close()
 
 
+def terms_on_disk(path: Path) -> dict[str, tuple[str, str]]:
+    """Memory id to the columns of its row in the term index."""
+    with contextlib.closing(raw_connection(path)) as connection:
+        rows = connection.execute(
+            "SELECT n.id, t.content, t.labels FROM memory_terms t LEFT JOIN memory_numbers n ON n.number = t.rowid"
+        ).fetchall()
+    found = {memory_id: (content, labels) for memory_id, content, labels in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def terms_from_scratch(path: Path) -> dict[str, tuple[str, str]]:
+    """What the term index has to have, from the live memories alone."""
+    with contextlib.closing(raw_connection(path)) as connection:
+        rows = connection.execute(
+            "SELECT id, content, category, project, tags, related_files FROM memories WHERE trashed_at IS NULL"
+        ).fetchall()
+    return {
+        memory_id: (
+            " ".join(analyse(content)),
+            " ".join(analyse(" ".join([category, project or "", *json.loads(tags), *json.loads(files)]))),
+        )
+        for memory_id, content, category, project, tags, files in rows
+    }
+
+
+def postings(path: Path) -> list[tuple[Any, ...]]:
+    """Every occurrence that FTS5 has in the term index: term, number, column, position."""
+    with contextlib.closing(raw_connection(path)) as connection:
+        connection.execute("CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, memory_terms, instance)")
+        return connection.execute("SELECT * FROM temp.instances ORDER BY 1, 2, 3, 4").fetchall()
+
+
 def vectors_on_disk(path: Path) -> dict[str, bytes]:
     """Vectors of the live memories, as a plain query gives them."""
     connection = raw_connection(path)
@@ -139,8 +177,12 @@ def passages_in_memory(store: MemoryStore) -> set[tuple[str, int, bytes]]:
 
 
 def assert_sound(store: MemoryStore) -> None:
-    """Check the file, and that the index in memory has what is in it."""
+    """Check the file, and that the indexes have what is in it once somebody has looked."""
     report = store.check()
     assert report.ok, report
+    with store.view() as view:
+        assert view.terms_ready
+    assert store.check().unindexed == 0
+    assert terms_on_disk(store.path) == terms_from_scratch(store.path)
     assert vectors_in_memory(store) == vectors_on_disk(store.path)
     assert passages_in_memory(store) == passages_on_disk(store.path)

@@ -99,6 +99,8 @@ def killed(path: str, rounds: str, seed: str) -> None:
             report = store.check()
             if not report.ok:
                 raise SystemExit(f"round {number}: {report}")
+            if report.unindexed:
+                raise SystemExit(f"round {number}: a commit without its terms: {report}")
             present = {memory.memory_id for memory in store.get_many(acknowledged)}
             if lost := acknowledged - present:
                 raise SystemExit(f"round {number}: lost {sorted(lost)}")
