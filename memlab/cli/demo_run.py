@@ -23,7 +23,7 @@ from memlab.cli.screen import console, plain, print_recall
 from memlab.cli.session import encoder_choice, waiting
 from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.interchange.json_text import json_text
-from memlab.retrieval import HybridRetriever
+from memlab.retrieval import HybridRetriever, profile
 from memlab.sample_data import Sample, SampleQuery, sample
 from memlab.store import AUTO, MemoryStore
 
@@ -229,7 +229,11 @@ def _marks(judgments: Mapping[str, int]) -> dict[str, Text]:
 def _print_figures(out: Console, retriever: HybridRetriever, data: Sample, *, keywords_alone: bool) -> None:
     variants = {"all three channels": retriever}
     if not keywords_alone:
-        variants = {**variants, "keyword alone": retriever.only("keyword"), "vector alone": retriever.only("vector")}
+        variants |= {
+            "keyword alone": retriever.only("keyword"),
+            "vector alone": retriever.only("vector"),
+            "the published recipe": profile("classic", retriever.store),
+        }
     try:
         with waiting("measuring all labelled queries"):
             rows = recall_figures(variants, data)

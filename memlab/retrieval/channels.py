@@ -20,7 +20,7 @@ from memlab.errors import InvalidValue
 from memlab.retrieval.terms import Terms, terms
 from memlab.store.analysis import QueryTokens, query_tokens
 from memlab.store.index import Block, IntArray, nearest
-from memlab.store.reading import SEARCH_COLUMNS, KeywordRow, ReadView
+from memlab.store.reading import SEARCH_COLUMNS, ReadView, Scored
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,9 @@ class StemChannel:
     Texts and queries are cut into tokens as :func:`memlab.store.analysis.analyse` tells. The raw score is bm25 over the
     tokens, plus ``words`` times bm25 over the words as they stand (the score of :class:`KeywordChannel`), plus
     ``pairs`` times bm25 over pairs of neighbouring tokens of the query that are neighbours in the memory too (a
-    sequential dependence as in Metzler and Croft, "A Markov Random Field Model for Term Dependencies", SIGIR 2005). The
-    best by tokens, at least 200 and twice the depth, take part; the other two only lift among them.
+    sequential dependence as in Metzler and Croft, "A Markov Random Field Model for Term Dependencies", SIGIR 2005).
+
+    Memories without any of the tokens take no part, whatever else they have.
 
     A query of stop words alone is looked for word by word, as :class:`KeywordChannel` does; so is every query in a
     store whose index of stems is out of date and cannot be written.
@@ -248,7 +249,7 @@ class StemChannel:
         shown = Terms(wanted.used, terms(query.text).stop_words, stemmed=True)
         hits = tuple(
             ChannelHit(row.number, row.memory_id, rank, row.score)
-            for rank, row in enumerate(self._best(query.text, wanted, view, depth), 1)
+            for rank, row in enumerate(view.best(self._all(query.text, wanted, view), depth), 1)
         )
         return ChannelResult(self.name, hits, "" if hits else _nothing(view, "has any of the terms"), terms=shown)
 
@@ -263,53 +264,33 @@ class StemChannel:
         wanted = query_tokens(query.text, limit=self.max_terms)
         return (wanted, "") if wanted.used else (None, "")
 
-    def _best(self, text: str, wanted: QueryTokens, view: ReadView, depth: int) -> list[KeywordRow]:
-        rows = view.terms(wanted.used, max(2 * depth, _POOL))
-        return self._lifted(rows, text, wanted, view)[:depth]
-
-    def _lifted(self, rows: list[KeywordRow], text: str, wanted: QueryTokens, view: ReadView) -> list[KeywordRow]:
-        """The rows with what words and neighbours add, in their new order."""
-        numbers = [row.number for row in rows]
-        pairs = view.pair_scores(wanted.pairs, numbers) if self.pairs else {}
-        words: dict[int, float] = {}
-        if self.words and numbers and (plain := terms(text, limit=self.max_terms)).used:
-            words = {row.number: row.score for row in view.keyword(plain.match, len(numbers), among=numbers)}
-        lifted = [
-            replace(
-                row,
-                score=row.score + self.words * words.get(row.number, 0.0) + self.pairs * pairs.get(row.number, 0.0),
-            )
-            for row in rows
-        ]
-        return sorted(lifted, key=lambda row: (-row.score, row.memory_id))
+    def _all(self, text: str, wanted: QueryTokens, view: ReadView) -> Scored:
+        """The raw score of every memory that has a token."""
+        scored = view.all_terms(wanted.used)
+        if self.words and (plain := terms(text, limit=self.max_terms)).used:
+            scored = scored.plus(view.all_words(plain.match), self.words)
+        return scored.plus(view.all_pairs(wanted.pairs), self.pairs) if self.pairs else scored
 
     def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
         """See :class:`Channel`."""
         wanted, _ = self._wanted(query, view)
         if wanted is None:
             return self._plain.score(query, view, numbers)
-        rows = view.terms(wanted.used, len(numbers), among=numbers) if numbers else []
-        return {row.number: (row.score, None) for row in self._lifted(rows, query.text, wanted, view)}
+        found = self._all(query.text, wanted, view).of(numbers)
+        return {n: (score, None) for n, score in zip(found.numbers.tolist(), found.scores.tolist(), strict=True)}
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
         wanted, _ = self._wanted(query, view)
         if wanted is None:
             return self._plain.locate(query, view, number, found)
-        if not view.terms(wanted.used, 1, among=[number]):
+        scored = self._all(query.text, wanted, view)
+        own = scored.of([number])
+        if not len(own.numbers):
             return "it has none of the terms " + ", ".join(wanted.used)
-        depth = 64
-        while True:
-            rows = self._best(query.text, wanted, view, depth)
-            for rank, row in enumerate(rows, 1):
-                if row.number == number:
-                    return rank, row.score
-            if len(rows) < depth:
-                return "it is not among the memories that match"
-            depth *= 4
-
-
-_POOL = 200
+        before = view.best(scored, int(np.count_nonzero(scored.scores >= own.scores[0])))
+        rank = next(rank for rank, row in enumerate(before, 1) if row.number == number)
+        return rank, float(own.scores[0])
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.store.filters import Filters
-from memlab.store.index import IntArray, Snapshot
+from memlab.store.index import BoolArray, FloatArray, IntArray, Snapshot
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 
 SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
@@ -26,6 +25,47 @@ class KeywordRow:
     number: int
     memory_id: str
     score: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of memories.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64, shape (n,)
+        Ascending.
+    scores : ndarray of float64, shape (n,)
+        Larger is better.
+    """
+
+    numbers: IntArray
+    scores: FloatArray
+
+    @classmethod
+    def none(cls) -> Scored:
+        """Nobody's."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+
+    def places(self, numbers: IntArray) -> tuple[IntArray, BoolArray]:
+        """Where these numbers stand, and whether they do."""
+        if not len(self.numbers):
+            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), dtype=bool)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return at, self.numbers[at] == numbers
+
+    def of(self, numbers: Sequence[int]) -> Scored:
+        """Those of these memories that have a score."""
+        wanted = np.unique(np.array(numbers, np.int64))
+        at, known = self.places(wanted)
+        return Scored(wanted[known], self.scores[at[known]])
+
+    def plus(self, other: Scored, weight: float) -> Scored:
+        """``scores + weight * other's scores``, of the memories that are here."""
+        at, known = other.places(self.numbers)
+        scores = self.scores.copy()
+        scores[known] += weight * other.scores[at[known]]
+        return Scored(self.numbers, scores)
 
 
 @dataclass
@@ -57,6 +97,7 @@ class ReadView:
     terms_ready: bool = False
     _allowed: IntArray | None = None
     _scanned: tuple[FloatMatrix, FloatMatrix] | None = None
+    _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
 
     def allowed(self) -> IntArray | None:
         """Numbers of the live memories that pass the filters, ascending; ``None`` when there are no filters."""
@@ -114,11 +155,7 @@ class ReadView:
         among : sequence of int, optional
             Look at these memories alone, which are known to pass the filters.
         """
-        given = weights or {}
-        # The first weight belongs to the column `id`, which is not indexed.
-        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in SEARCH_COLUMNS)
-        score = f"bm25(memory_search, 0.0, {numbers})"
-        return self._matching("memory_search", score, match, depth, only, among)
+        return self.best(_part(self.all_words(match, weights), only, among), depth)
 
     def terms(
         self,
@@ -140,12 +177,7 @@ class ReadView:
         only, among
             As in :meth:`keyword`.
         """
-        if not tokens:
-            return []
-        given = weights or {}
-        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in TERM_COLUMNS)
-        match = " OR ".join(map(_quoted, tokens))
-        return self._matching("memory_terms", f"bm25(memory_terms, {numbers})", match, depth, only, among)
+        return self.best(_part(self.all_terms(tokens, weights), only, among), depth)
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], numbers: Sequence[int]) -> dict[int, float]:
         """By number, bm25 (larger is better) for tokens that follow one another, of those memories that have any.
@@ -157,15 +189,30 @@ class ReadView:
         numbers : sequence of int
             The memories to look at.
         """
-        if not pairs or not len(numbers):
-            return {}
+        found = self.all_pairs(pairs).of(numbers)
+        return dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
+
+    def all_terms(self, tokens: Sequence[str], weights: Mapping[str, float] | None = None) -> Scored:
+        """The same scores as :meth:`terms`, of every memory that has one."""
+        if not tokens:
+            return Scored.none()
+        given = weights or {}
+        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in TERM_COLUMNS)
+        return self._scan("memory_terms", f"bm25(memory_terms, {numbers})", " OR ".join(map(_quoted, tokens)))
+
+    def all_pairs(self, pairs: Sequence[tuple[str, str]]) -> Scored:
+        """The same scores as :meth:`pair_scores`, of every memory that has one."""
+        if not pairs:
+            return Scored.none()
         match = " OR ".join(_quoted(f"{first} {second}") for first, second in pairs)
-        rows = self.connection.execute(
-            "SELECT rowid, -bm25(memory_terms) FROM memory_terms "
-            "WHERE memory_terms MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            (match, _json(numbers)),
-        )
-        return dict(rows.fetchall())
+        return self._scan("memory_terms", "bm25(memory_terms)", match)
+
+    def all_words(self, match: str, weights: Mapping[str, float] | None = None) -> Scored:
+        """The same scores as :meth:`keyword`, of every memory that has one."""
+        given = weights or {}
+        # The first weight belongs to the column `id`, which is not indexed.
+        numbers = ", ".join(repr(float(given.get(name, 1.0))) for name in SEARCH_COLUMNS)
+        return self._scan("memory_search", f"bm25(memory_search, 0.0, {numbers})", match)
 
     def document_frequencies(self, tokens: Sequence[str]) -> dict[str, int]:
         """In how many live memories each token stands, content and labels taken together."""
@@ -175,34 +222,33 @@ class ReadView:
         )
         return {**dict.fromkeys(tokens, 0), **dict(rows.fetchall())}
 
-    def _matching(
-        self, table: str, score: str, match: str, depth: int, only: int | None, among: Sequence[int] | None
-    ) -> list[KeywordRow]:
-        """The best ``depth`` rows of an FTS5 table by ``score``, an SQL expression that is smaller for better ones."""
-        where = f"{table} MATCH ?"
-        values: list[Any] = [match]
-        if only is not None:
-            where, values = where + " AND rowid = ?", [*values, only]
-        allowed = self.allowed() if among is None else np.array(among, np.int64)
-        if allowed is not None:
-            # The plus keeps FTS5 from running the MATCH once for every allowed rowid.
-            where, values = (
-                where + " AND +rowid IN (SELECT value FROM json_each(?))",
-                [*values, _json(allowed.tolist())],
-            )
-        sql = f"SELECT rowid, {score} AS score FROM {table} WHERE {where} ORDER BY score LIMIT ?"
-        take = depth + 16
-        while True:
-            rows = self.connection.execute(sql, [*values, take]).fetchall()
+    def _scan(self, table: str, score: str, match: str) -> Scored:
+        """Every live memory that matches and passes the filters; made once a view, whoever asks."""
+        key = (table, score, match)
+        if key not in self._scans:
+            where, values = f"{table} MATCH ?", [match]
+            allowed = self.allowed()
+            if allowed is not None:
+                # The plus keeps FTS5 from running the MATCH once for every allowed rowid.
+                where += " AND +rowid IN (SELECT value FROM json_each(?))"
+                values.append(_json(allowed.tolist()))
+            # Unordered: sorting costs SQLite more than numpy, and several ask for parts of the same.
+            rows = self.connection.execute(f"SELECT rowid, -{score} FROM {table} WHERE {where}", values)
+            pairs = np.fromiter(rows, dtype=[("number", np.int64), ("score", np.float64)])
+            pairs = pairs[np.argsort(pairs["number"], kind="stable")]
+            self._scans[key] = Scored(pairs["number"], pairs["score"])
+        return self._scans[key]
+
+    def best(self, scored: Scored, depth: int) -> list[KeywordRow]:
+        """The ``depth`` memories with the highest scores, ties by id."""
+        numbers, scores = scored.numbers, scored.scores
+        if 0 < depth < len(scores):
             # Memories that tie with the last place must all be seen before the id may decide between them.
-            if len(rows) < take or rows[-1][1] > rows[depth - 1][1]:
-                break
-            take *= 4
-        if len(rows) > depth:
-            rows = [row for row in rows if row[1] <= rows[depth - 1][1]]
-        ids = self.ids([row[0] for row in rows])
-        found = [KeywordRow(number, ids[number], -score) for number, score in rows]
-        return sorted(found, key=lambda row: (-row.score, row.memory_id))[:depth]
+            kept = scores >= np.partition(scores, len(scores) - depth)[len(scores) - depth]
+            numbers, scores = numbers[kept], scores[kept]
+        ids = self.ids(numbers.tolist())
+        rows = [(-score, ids[number], number) for number, score in zip(numbers.tolist(), scores.tolist(), strict=True)]
+        return [KeywordRow(number, memory_id, -score) for score, memory_id, number in sorted(rows)[:depth]]
 
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Memory ids by number."""
@@ -235,6 +281,12 @@ class ReadView:
             ).fetchone()
             is None
         ]
+
+
+def _part(scored: Scored, only: int | None, among: Sequence[int] | None) -> Scored:
+    if only is not None:
+        return scored.of([only])
+    return scored if among is None else scored.of(among)
 
 
 def _quoted(text: str) -> str:
