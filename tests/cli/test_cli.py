@@ -263,7 +263,7 @@ def test_recall_as_json(run, filled):
     assert value["query"] == "webhooks"
     assert [hit["memory"]["memory_id"] for hit in value["hits"]] == ["m-1"]
     assert value["hits"][0]["age_days"] == 12.5
-    assert value["recency"] == "RecencyRanker(half_life_days=14, strength=0.15)"
+    assert value["recency"] == "RecencyRanker(half_life_days=30, strength=0.3)"
     assert value["hits"][0]["recency_factor"] > 1
 
 
