@@ -20,6 +20,7 @@ from memlab.evaluation.folders import LabelledSet, content_key
 from memlab.evaluation.vectors import vector_file
 from memlab.progress import Show
 from memlab.store import AUTO, MemoryStore, PassagePolicy
+from memlab.store.analysis import ANALYSIS_VERSION
 from memlab.store.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _begun(part: Path, encoder: EncoderChoice, policy: PassagePolicy) -> MemoryS
 
 
 def _digest(labelled: LabelledSet, encoder: EncoderChoice, policy: PassagePolicy) -> str:
-    made_with: dict[str, Any] = {"schema": SCHEMA_VERSION, "passages": asdict(policy)}
+    made_with: dict[str, Any] = {"schema": [SCHEMA_VERSION, ANALYSIS_VERSION], "passages": asdict(policy)}
     if encoder is not None:
         if encoder is AUTO:
             from memlab.encoders import MiniLM

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from memlab.errors import InvalidValue
 from memlab.evaluation.gathering import DEFAULT_LIMIT, Judged, gather_all, judged, missing_memories
 from memlab.evaluation.judgments import Qrels
-from memlab.evaluation.measures import DEFAULT_MEASURES, parse_measures, per_query
+from memlab.evaluation.measures import DEFAULT_MEASURES, needed_depth, parse_measures, per_query
 from memlab.evaluation.queries import LabelledQuery, queries_of
 from memlab.evaluation.runs import Run
 from memlab.evaluation.wording import counted
@@ -179,6 +179,8 @@ def evaluate(
     if not isinstance(retriever, HybridRetriever):
         return measured(Run.of(retriever, name or None), both, chosen)
     notes = missing_memories(retriever.store, both.qrels)
+    if (wanted := needed_depth(chosen, 10**9)) > limit and wanted < 10**9:
+        raise InvalidValue(f"limit: {limit} hits are too few for these measures, which look at {wanted}")
     name = name or default_name(retriever)
     gathered = gather_all(
         {name: retriever}, both.queries, limit=limit, now=now, recency_boost=recency_boost, progress=progress

@@ -161,6 +161,8 @@ def gather_all(
                     _, ordered = scored(candidates, item.retriever.fusion, item.ranker, query.now or moment)
                     item.rankings[query.query_id] = tuple((memory_id, score) for score, memory_id, _ in ordered[:limit])
                     for result in candidates.results:
+                        if result.ran and result.hits and result.note:
+                            item.lesser.setdefault((result.channel, result.note), []).append(query.query_id)
                         if not result.ran:
                             item.silent.setdefault((result.channel, result.note), []).append(query.query_id)
                 done.append(query)
@@ -183,11 +185,17 @@ class _Work:
     ranker: RecencyRanker | None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     silent: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    lesser: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def run(self, finished: Sequence[str]) -> Run:
         notes = tuple(
             f"{self.name}: the {channel} channel did not run for {counted(names, 'query', 'queries')}: {why}"
             for (channel, why), every in self.silent.items()
+            if (names := [query_id for query_id in every if query_id in self.rankings])
+        )
+        notes += tuple(
+            f"{self.name}: the {channel} channel, for {counted(names, 'query', 'queries')}: {why}"
+            for (channel, why), every in self.lesser.items()
             if (names := [query_id for query_id in every if query_id in self.rankings])
         )
         return Run({query_id: self.rankings[query_id] for query_id in finished}, self.name, notes)

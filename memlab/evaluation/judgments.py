@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from memlab.evaluation.wording import checked_id, counted, some
 if TYPE_CHECKING:
     import pandas as pd
 
+_BREAKS = re.compile(r"[\t\n\r]")
 _NAMES = {
     "query_id": ("query_id", "query-id", "qid"),
     "memory_id": ("memory_id", "corpus-id", "doc_id", "docno"),
@@ -97,12 +98,19 @@ class Qrels:
         return Qrels({name: self.judgments[name] for name in query_ids if name in self.judgments}, self.notes)
 
     def write_beir(self, path: str | os.PathLike[str]) -> Path:
-        """Write a BEIR .tsv: ``query-id``, ``corpus-id``, ``score``, with a header."""
+        """Write a BEIR .tsv: ``query-id``, ``corpus-id``, ``score``, with a header.
+
+        Raises :class:`InvalidValue` if an id has a tab or a line break, or begins or ends with white space.
+        """
         target = Path(path)
-        with target.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(["query-id", "corpus-id", "score"])
-            writer.writerows((query, memory, rel) for query, by in self.judgments.items() for memory, rel in by.items())
+        rows = [(query, memory, rel) for query, by in self.judgments.items() for memory, rel in by.items()]
+        bad = dict.fromkeys(name for row in rows for name in row[:2] if name != name.strip() or _BREAKS.search(name))
+        if bad:
+            raise InvalidValue(
+                f"a BEIR .tsv separates by tabs and lines, which these ids contain: {some(map(repr, bad))}; rename them"
+            )
+        lines = ["query-id\tcorpus-id\tscore\n", *(f"{query}\t{memory}\t{rel}\n" for query, memory, rel in rows)]
+        target.write_text("".join(lines), encoding="utf-8", newline="\n")
         return target
 
     def write_trec(self, path: str | os.PathLike[str]) -> Path:
@@ -224,17 +232,15 @@ def _file_rows(path: Path) -> Iterator[Row]:
         raise FormatError(f"{path}: expected UTF-8 text: {error}") from error
     head = next((line for line in lines if line.strip()), "")
     if set(head.split("\t")) & {name for names in _NAMES.values() for name in names}:
-        reader = csv.reader(lines, delimiter="\t")
-        header = next(reader)
-        while header == []:
-            header = next(reader)
-        places = [header.index(name) for name in _columns(header, f"{path}, line {reader.line_num}")]
-        for cells in reader:
-            where = f"{path.name}, line {reader.line_num}"
-            if cells and len(cells) <= max(places):
+        # BEIR's files are not quoted: a quotation mark is a part of an id.
+        table = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip()]
+        first, header = table[0]
+        places = [header.index(name) for name in _columns(header, f"{path}, line {first}")]
+        for number, cells in table[1:]:
+            where = f"{path.name}, line {number}"
+            if len(cells) <= max(places):
                 raise FormatError(f"{where}: expected {len(header)} columns separated by tabs, found {cells!r}")
-            if cells:
-                yield (where, *(cells[place].strip() for place in places))  # type: ignore[misc]
+            yield (where, *(cells[place].strip() for place in places))  # type: ignore[misc]
         return
     for number, line in enumerate(lines, 1):
         parts = line.split()

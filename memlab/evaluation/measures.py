@@ -81,6 +81,11 @@ def _check(library: Any, measure: Any, name: object) -> None:
         able = []
     if not able or measure.params.get("cutoff", 1) < 1:
         raise _unknown(name)
+    if all(provider.NAME == "gdeval" for provider in able):
+        raise InvalidValue(
+            f"measures: {name!r} is computed by gdeval, a Perl script that takes nothing but numbers for query ids; "
+            f"choose one that trec_eval computes, such as {', '.join(EXAMPLES)}"
+        )
     if not any(provider.is_available() for provider in able):
         how = next(filter(None, (provider.install_instructions() for provider in able)), 'pip install "memlab[eval]"')
         raise MissingDependency(f"{measure} needs a package that is not installed; install it with: {how}")

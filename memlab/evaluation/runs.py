@@ -108,7 +108,7 @@ class Run:
             singles = np.array([score for _, score in ranking], np.float32)  # what trec_eval reads
             strict = bool((singles[:-1] > singles[1:]).all())
             for rank, (memory_id, score) in enumerate(ranking, 1):
-                lines.append(f"{query_id} Q0 {memory_id} {rank} {score if strict else float(-rank)!r} {name}\n")
+                lines.append(f"{query_id} Q0 {memory_id} {rank} {float(score) if strict else float(-rank)!r} {name}\n")
         target = Path(path)
         target.write_text("".join(lines), encoding="utf-8")
         return target

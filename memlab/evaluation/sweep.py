@@ -25,6 +25,7 @@ from memlab.progress import Show
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.retriever import HybridRetriever
 from memlab.store import MemoryStore, PassagePolicy
+from memlab.store.analysis import ANALYSIS_VERSION
 from memlab.store.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def _of_recency(name: str) -> Callable[[HybridRetriever, Any], HybridRetriever]:
     return change
 
 
+def _boosted(retriever: HybridRetriever, boost: bool) -> HybridRetriever:
+    if boost and retriever.recency is None:
+        raise InvalidValue("grid: recency_boost: this retriever has recency=None; give it a RecencyRanker() first")
+    return retriever.replace(recency_boost=boost)
+
+
 # In the order in which they are applied: k and weights are those of the fusion that was swept in.
 _CHANGES: dict[str, Callable[[HybridRetriever, Any], HybridRetriever]] = {
     "fusion": lambda retriever, value: retriever.replace(fusion=value),
@@ -59,7 +66,7 @@ _CHANGES: dict[str, Callable[[HybridRetriever, Any], HybridRetriever]] = {
     "depth": lambda retriever, value: retriever.replace(depth=value),
     "half_life_days": _of_recency("half_life_days"),
     "strength": _of_recency("strength"),
-    "recency_boost": lambda retriever, value: retriever.replace(recency_boost=bool(value)),
+    "recency_boost": lambda retriever, value: _boosted(retriever, bool(value)),
 }
 SETTINGS = (*_CHANGES, "passages")
 """What can be swept."""
@@ -276,13 +283,11 @@ def reembedded(
     EncoderError
         If the store's encoder cannot be had.
     """
-    stamped = store.encoder_stamp
-    digest = hashlib.sha256(
-        json.dumps([SCHEMA_VERSION, asdict(policy), None if stamped is None else asdict(stamped)]).encode()
-    )
+    stamped, encoder = store.encoder_stamp, store.encoder()
+    made_by, prefix = None if stamped is None else asdict(stamped), encoder.query_prefix
+    digest = hashlib.sha256(json.dumps([SCHEMA_VERSION, ANALYSIS_VERSION, asdict(policy), made_by, prefix]).encode())
     for memory in sorted(store.find(), key=lambda memory: memory.memory_id):
         digest.update(json.dumps(memory.as_dict(), sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
-    encoder = store.encoder()
 
     def make(part: Path) -> None:
         if not part.exists():

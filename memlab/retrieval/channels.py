@@ -245,7 +245,8 @@ class StemChannel:
         """See :class:`Channel`."""
         wanted, note = self._wanted(query, view)
         if wanted is None:
-            return replace(self._plain.search(query, view, depth, found), note=note)
+            plain = self._plain.search(query, view, depth, found)
+            return replace(plain, note="; ".join(filter(None, (note, plain.note))))
         shown = Terms(wanted.used, terms(query.text).stop_words, stemmed=True)
         hits = tuple(
             ChannelHit(row.number, row.memory_id, rank, row.score)
@@ -417,6 +418,9 @@ class PassageChannel:
             known = best.get(number)
             if known is None or (-cosine, label) < (-known[0], known[1] or 0):
                 best[number] = (cosine, label)
+        if self.single_passages:
+            documents = VectorChannel().score(query, view, [number for number in numbers if number not in best])
+            best.update(documents)
         return best
 
     def _allowed(self, view: ReadView, found: frozenset[int]) -> IntArray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.errors import InvalidValue
-from memlab.retrieval.channels import KeywordChannel, PassageChannel, VectorChannel
+from memlab.retrieval.channels import Channel, KeywordChannel, PassageChannel, VectorChannel
 from memlab.retrieval.fusion import RRF
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.retriever import HybridRetriever
@@ -13,6 +13,7 @@ PROFILES = {
     "vector": "the document vectors alone",
     "keyword": "the default's keyword channel alone",
     "classic": "the studied system as published: plain words, vectors, passages of what these find, RRF k=60",
+    "classic-no-passages": "the same without its passage pass",
     "default": "what HybridRetriever(store) is",
 }
 
@@ -25,7 +26,7 @@ def profile(name: str, store: MemoryStore) -> HybridRetriever:
 
     Parameters
     ----------
-    name : {"vector", "keyword", "classic", "default"}
+    name : {"vector", "keyword", "classic", "classic-no-passages", "default"}
     store : MemoryStore
 
     Raises
@@ -36,7 +37,9 @@ def profile(name: str, store: MemoryStore) -> HybridRetriever:
     if name not in PROFILES:
         raise InvalidValue(f"profile: {name!r} is none; the profiles are {', '.join(PROFILES)}")
     retriever = HybridRetriever(store)
-    if name == "classic":
-        channels = (KeywordChannel(), VectorChannel(), PassageChannel(scope="candidates", single_passages=True))
+    if name.startswith("classic"):
+        channels: tuple[Channel, ...] = (KeywordChannel(), VectorChannel())
+        if name == "classic":
+            channels += (PassageChannel(scope="candidates", single_passages=True),)
         return retriever.replace(channels=channels, fusion=RRF(one_vote=()), recency=RecencyRanker(14, 0.15))
     return retriever if name == "default" else retriever.only(name)

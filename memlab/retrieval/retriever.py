@@ -335,7 +335,14 @@ class HybridRetriever:
         """The candidates with each channel's score of what the others found."""
         started = perf_counter()
         results = []
-        for channel, result in zip(self.channels, candidates.results, strict=True):
+        channels = {channel.name: channel for channel in self.channels}
+        for result in candidates.results:
+            if result.channel not in channels:
+                raise InvalidValue(
+                    f"candidates: expected those of the channels {', '.join(channels)}, found one of {result.channel}; "
+                    "gather them with a retriever of the same channels"
+                )
+            channel = channels[result.channel]
             missing = candidates.facts.keys() - {hit.number for hit in result.hits}
             scores = known.scores_of(channel, candidates.query, view, missing) if missing and result.ran else {}
             looked_up = (
@@ -405,13 +412,19 @@ class HybridRetriever:
             )
         moment = utc_now() if now is None else parse_time(now, "now")
         ranker = self.recency if boost else None
+        late = ""
         if self.fusion.complete and not candidates.complete:
             # Gathered for a fusion of ranks. The scores are those of the store as it is now.
             with self.store.view(candidates.filters) as view:
-                candidates = self._completed(candidates, view, Reuse())
+                # Re-embedded since: then a vector of that time compares with nothing.
+                query = self.fitting(candidates.query, view)
+                if query.vector is None and candidates.query.vector is not None:
+                    late = f"nothing was looked up beyond the depth: {query.note}"
+                candidates = self._completed(dataclasses.replace(candidates, query=query), view, Reuse())
         started = perf_counter()
         ranked = rank_all(candidates, self.fusion, ranker, moment)
         mode, note = _mode(candidates.results)
+        note = "; ".join(filter(None, (note, late)))
         trace = Trace(
             query=candidates.query.text,
             filters=candidates.filters,
@@ -480,6 +493,8 @@ def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:
     if missing:
         names = " and ".join(result.channel for result in missing)
         note = f"the {names} channel{'s' if len(missing) > 1 else ''} did not run: {missing[0].note}"
+    # A channel that found something and has a remark did its work in a lesser way.
+    note = "; ".join(filter(None, (note, *(result.note for result in results if result.ran and result.hits))))
     if len(ran) > 1:
         return "hybrid", note
     return (f"{ran[0]}-only" if ran else "none"), note

@@ -1,6 +1,7 @@
 """Judgments from everything that holds them, and what is said about bad ones."""
 
 import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -104,3 +105,18 @@ def test_ids_with_odd_characters_survive_beir_but_not_trec(tmp_path):
     assert Qrels.of(qrels.write_beir(tmp_path / "t.tsv")) == qrels
     with pytest.raises(InvalidValue, match=r"white space, which these ids contain: 'q 1'"):
         qrels.write_trec(tmp_path / "t.txt")
+
+
+def test_a_quotation_mark_swallows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "test.tsv"
+    path.write_text('query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\t"b\t1\nq3\tc\t1\nq4\td"\t1\n', encoding="utf-8")
+    qrels = Qrels.of(path)
+    assert qrels.as_dict() == {"q1": {"a": 1}, "q2": {'"b': 1}, "q3": {"c": 1}, "q4": {'d"': 1}}
+    assert Qrels.of(qrels.write_beir(tmp_path / "again.tsv")) == qrels
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\rb", " a"])
+def test_ids_that_a_tsv_cannot_hold_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidValue, match="separates by tabs and lines"):
+        Qrels({"q": {name: 1}}).write_beir(tmp_path / "test.tsv")
+    assert not (tmp_path / "test.tsv").exists()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from memlab import Filters, MemoryStore
+from memlab import Filters, HybridRetriever, MemoryStore, evaluate
 from memlab.errors import InvalidValue
 from memlab.retrieval import KeywordChannel, PassageChannel, StemChannel, VectorChannel
 from memlab.retrieval.channels import Channel, ChannelResult, Query
@@ -250,6 +250,11 @@ def test_a_store_whose_stems_cannot_be_written_is_searched_word_by_word(make_sto
         result = ask(other, StemChannel(), "retry")
         assert {hit.memory_id for hit in result.hits} == {"b", "x"}
         assert "index of stems is out of date" in result.note
+        retriever = HybridRetriever(other)
+        assert "index of stems is out of date" in retriever.recall("retry").trace.note
+        measured = evaluate(retriever, {"q": "retry"}, {"q": {"a": 1}}, "R@5")
+        assert any("index of stems is out of date" in note for note in measured.notes)
+        assert "no letters" in ask(other, StemChannel(), "!?").note
     assert set(found(store, StemChannel(), "retry")) == {"a", "b", "x"}
 
 

@@ -410,3 +410,34 @@ def test_what_is_looked_up_respects_the_filters(make_store: Callable[..., Memory
     store.update("b", project="mine")
     retriever = HybridRetriever(store, fusion=ScoreFusion(), depth=1)
     assert set(retriever.recall("retry jitter @0", project="mine", now=NOW).ids) == {"a", "b"}
+
+
+def test_late_scores_are_not_mixed_with_another_encoders(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @10", "cache of retry pages @0", "a retry @80")
+    scores = HybridRetriever(store, fusion=ScoreFusion(), depth=1)
+    candidates = scores.replace(fusion=RRF()).gather("retry @0")
+    store.reembed(HashingEncoder(16), progress=False)
+    late = scores.rank(candidates, now=NOW)
+    assert "nothing was looked up beyond the depth" in late.trace.note
+    vectors = [part for row in late.trace.ranked for part in row.contributions if part.channel == "vector"]
+    assert [part.rank for part in vectors] == [1]  # of the time of the search, and none beside it
+
+
+def test_candidates_are_completed_by_name(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @10", "cache of retry pages @0")
+    ranks = HybridRetriever(store, fusion=RRF(), depth=1)
+    scores = ranks.replace(fusion=ScoreFusion(), channels=ranks.channels[::-1])
+    candidates = ranks.gather("retry jitter @0")
+    late = scores.rank(candidates, now=NOW)
+    assert late.trace.ranked == ranks.replace(fusion=ScoreFusion()).recall("retry jitter @0", now=NOW).trace.ranked
+    with pytest.raises(InvalidValue, match="expected those of the channels vector, found one of keyword"):
+        scores.only("vector").rank(candidates)
+
+
+def test_single_passages_are_looked_up_by_their_only_vector(make_store: Callable[..., MemoryStore]) -> None:
+    store = make_store("retry with jitter @10", "cache of retry pages @0")
+    channels = (KeywordChannel(), PassageChannel(single_passages=True))
+    found = HybridRetriever(store, channels=channels, fusion=ScoreFusion(one_vote=()), depth=1).recall("jitter @0")
+    passages = {row.memory_id: part for row in found.trace.ranked if (part := row.of("passage"))}
+    assert set(passages) == {"a", "b"}
+    assert passages["a"].raw_score == pytest.approx(cosine(10), rel=1e-6)
