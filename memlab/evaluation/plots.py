@@ -19,11 +19,14 @@ from memlab.evaluation.findings import figure, named, p_words, scale_of, span
 from memlab.evaluation.wording import setting_words
 from memlab.retrieval.render import visible
 
-require("matplotlib", "matplotlib", "drawing a figure")
-from matplotlib import style  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+try:
+    from matplotlib import style
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+except ImportError:
+    require("matplotlib", "matplotlib", "drawing a figure")  # says what to install
+    raise
 
 if TYPE_CHECKING:
     import pandas as pd

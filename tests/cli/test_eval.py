@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from memlab import HashingEncoder, HybridRetriever, MemoryStore
 from memlab.cli import cli
 from memlab.evaluation import build_store, evaluate, measure_recency, read_folder, write_folder
-from memlab.retrieval.profiles import PROFILES, profile
+from memlab.retrieval.profiles import profile
 from tests.evaluation.conftest import labelled_set
 
 
@@ -37,6 +37,9 @@ def folders(tmp_path):
     return [write_folder(labelled_set(name, seed), tmp_path / name) for name, seed in (("one", 1), ("two", 2))]
 
 
+SHOWN = ("vector", "keyword", "classic", "default")
+
+
 def figures(labelled, tmp_path, measures):
     """The same figures by other means."""
     with MemoryStore(tmp_path / f"{labelled.name}.own.db", HashingEncoder()) as store:
@@ -48,7 +51,7 @@ def figures(labelled, tmp_path, measures):
                     profile(name, store), labelled.queries, labelled.qrels, measures, progress=False
                 ).summary.to_dict("records")
             }
-            for name in PROFILES
+            for name in SHOWN
         }
 
 
@@ -56,7 +59,7 @@ def figures(labelled, tmp_path, measures):
 def test_folders(run, folders, tmp_path, jobs):
     arguments = ("--encoder", "hashing", "--measures", "nDCG@10,R@5", "--jobs", jobs)
     value = json.loads(run(*folders, *arguments, "--json").stdout)
-    assert value["profiles"] == ["vector", "keyword", "classic", "default"]
+    assert value["profiles"] == list(SHOWN)
     assert value["measures"] == ["nDCG@10", "R@5"]
     assert [(row["name"], row["split"], row["memories"], row["queries"]) for row in value["sets"]] == [
         ("one", "test", 40, 12),
@@ -73,7 +76,7 @@ def test_folders(run, folders, tmp_path, jobs):
     lines = [line.split() for line in out.splitlines()]
     assert ["profile", "one", "two", "mean"] in lines
     assert lines.count(["queries", "12", "12", "24"]) == 2
-    assert [line[0] for line in lines if len(line) == 4 and line[0] in PROFILES] == [*PROFILES, *PROFILES]
+    assert [line[0] for line in lines if len(line) == 4 and line[0] in SHOWN] == [*SHOWN, *SHOWN]
 
 
 def test_one_folder_has_no_mean_column(run, folders):
