@@ -154,6 +154,7 @@ class KeywordChannel:
     max_terms: int = 32
     name: ClassVar[str] = "keyword"
     needs_vector: ClassVar[bool] = False
+    looks_at_found: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for column in self.weights:
@@ -300,6 +301,7 @@ class VectorChannel:
 
     name: ClassVar[str] = "vector"
     needs_vector: ClassVar[bool] = True
+    looks_at_found: ClassVar[bool] = False
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
         """See :class:`Channel`."""
@@ -358,6 +360,11 @@ class PassageChannel:
     def __post_init__(self) -> None:
         if self.scope not in ("all", "candidates"):
             raise InvalidValue(f"scope: expected 'all' or 'candidates', found {self.scope!r}")
+
+    @property
+    def looks_at_found(self) -> bool:
+        """Whether the answer depends on what earlier channels found."""
+        return self.scope == "candidates"
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
         """See :class:`Channel`."""

@@ -86,6 +86,11 @@ def _settle(result: Contributions, groups: Groups) -> Contributions:
     return result
 
 
+def _listed(lists: Lists) -> Lists:
+    """The lists without what was looked up beyond their depth."""
+    return {channel: [row for row in rows if row.rank is not None] for channel, rows in lists.items()}
+
+
 def _checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     return {channel: number(weight, f"weights: {channel}") for channel, weight in weights.items()}
 
@@ -190,7 +195,7 @@ class ConvexFusion:
 
     def contributions(self, lists: Lists) -> Contributions:
         """See :class:`Fusion`."""
-        lists = {channel: [row for row in rows if row.rank is not None] for channel, rows in lists.items()}
+        lists = _listed(lists)
         scales = self._scales(lists)
         result: Contributions = {}
         for channel, (weight, low, high) in scales.items():
@@ -216,9 +221,7 @@ class ConvexFusion:
 
     def formulas(self, lists: Lists) -> Formula:
         """See :class:`Fusion`."""
-        scales = self._scales(
-            {channel: [row for row in rows if row.rank is not None] for channel, rows in lists.items()}
-        )
+        scales = self._scales(_listed(lists))
 
         def say(channel: str, row: Ranked) -> str:
             weight, low, high = scales[channel]

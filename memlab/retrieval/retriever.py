@@ -16,7 +16,6 @@ from memlab.retrieval.channels import (
     Channel,
     ChannelHit,
     ChannelResult,
-    KeywordChannel,
     PassageChannel,
     Query,
     Scores,
@@ -121,11 +120,8 @@ class Reuse:
 
 
 def _looks_at_found(channel: Channel) -> bool:
-    """Whether a channel's answer may depend on what was found before it; yes unless it is known not to."""
-    blind = (
-        isinstance(channel, (KeywordChannel, StemChannel, VectorChannel)) or getattr(channel, "scope", None) == "all"
-    )
-    return bool(getattr(channel, "looks_at_found", not blind))
+    """Whether a channel's answer may depend on what was found before it; yes unless it says that it does not."""
+    return bool(getattr(channel, "looks_at_found", True))
 
 
 @dataclass(frozen=True)
