@@ -88,7 +88,7 @@ class RoundedVectorChannel:
     Parameters
     ----------
     precision : {"float32", "float16", "int8"}
-        See :func:`rounded`. With ``float32`` it answers as :class:`~memlab.retrieval.channels.VectorChannel` does.
+        See :func:`rounded`. With ``float32`` it answers as :class:`memlab.VectorChannel` does.
     """
 
     precision: str = FULL
@@ -101,7 +101,7 @@ class RoundedVectorChannel:
         check_precision(self.precision)
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
-        """See :class:`~memlab.retrieval.channels.Channel`."""
+        """See :class:`~memlab.retrieval.channels.base.Channel`."""
         if query.vector is None:
             return ChannelResult(self.name, note=query.note, ran=False)
         hits = tuple(
@@ -111,7 +111,7 @@ class RoundedVectorChannel:
         return ChannelResult(self.name, hits, "" if hits else "no memory has a vector to compare")
 
     def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> dict[int, tuple[float, int | None]]:
-        """See :class:`~memlab.retrieval.channels.Channel`."""
+        """See :class:`~memlab.retrieval.channels.base.Channel`."""
         if query.vector is None or not numbers:
             return {}
         block = self._block(view.snapshot)
@@ -120,7 +120,7 @@ class RoundedVectorChannel:
         return {number: (cosine, None) for number, cosine in zip(block.owners[rows].tolist(), cosines, strict=True)}
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
-        """See :class:`~memlab.retrieval.channels.Channel`."""
+        """See :class:`~memlab.retrieval.channels.base.Channel`."""
         if query.vector is None:
             return query.note
         every = self._best(query.vector, view, len(view.snapshot.documents.owners))
