@@ -106,6 +106,8 @@ class StoreFile:
             needed = {"memories", "memory_search", "memory_numbers"}
             if version >= schema.TERMS_SINCE:
                 needed |= {"memory_terms", "memory_terms_pending", "memory_terms_vocabulary"}
+            if version >= schema.BULK_SINCE:
+                needed |= {"bulk_write"}
             if not needed <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"

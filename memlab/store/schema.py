@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from sqlite_utils.migrations import Migrations
 
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
-SCHEMA_VERSION = 2  # PRAGMA user_version: the number of migrations
+SCHEMA_VERSION = 3  # PRAGMA user_version: the number of migrations
 TERMS_SINCE = 2  # the schema version that brought the term index
+BULK_SINCE = 3  # the one that lets many memories be written around the triggers
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -173,14 +174,7 @@ def _any_changed(*columns: str) -> str:
     return " OR ".join(f"NEW.{c} IS NOT OLD.{c}" for c in columns)
 
 
-# Two traps. Inside a trigger the conflict clause of the outer statement (INSERT OR REPLACE ...) replaces the inner one,
-# so nothing here relies on OR IGNORE or OR REPLACE. And the order of triggers on one event is not defined, so each
-# event of which the parts must follow one another has one trigger; a new id is such an event, whatever else changes.
-_TRIGGERS = f"""
--- INSERT OR REPLACE removes the old row without firing its delete trigger: its content, which the search index still
--- has, becomes a revision, and its vectors go.
-CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
-    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
+_INSERTED = f"""    INSERT INTO memory_revisions (memory_id, revision, content, replaced_at)
     SELECT NEW.id, (SELECT count(*) + 1 FROM memory_revisions WHERE memory_id = NEW.id), content, {_NOW}
     FROM memory_search WHERE rowid = {_number_of("NEW")} AND content IS NOT NEW.content;
     DELETE FROM memory_search WHERE rowid = {_number_of("NEW")};
@@ -189,7 +183,17 @@ CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
     {_search_row("NEW")}
     WHERE NEW.trashed_at IS NULL;
     INSERT INTO memory_changes (number) VALUES ({_number_of("NEW")});
-    {_NORMALISE}
+    {_NORMALISE}"""
+
+
+# Two traps. Inside a trigger the conflict clause of the outer statement (INSERT OR REPLACE ...) replaces the inner one,
+# so nothing here relies on OR IGNORE or OR REPLACE. And the order of triggers on one event is not defined, so each
+# event of which the parts must follow one another has one trigger; a new id is such an event, whatever else changes.
+_TRIGGERS = f"""
+-- INSERT OR REPLACE removes the old row without firing its delete trigger: its content, which the search index still
+-- has, becomes a revision, and its vectors go.
+CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
+{_INSERTED}
 END;
 CREATE TRIGGER memories_times_updated AFTER UPDATE OF {", ".join(_TIMES)} ON memories
 WHEN {_TIMES_CHANGED} BEGIN
@@ -301,6 +305,26 @@ CREATE TRIGGER memory_numbers_terms_deleted AFTER DELETE ON memory_numbers BEGIN
 END;
 """
 
+# memlab writes many new memories at once without triggers (see memlab.store.bulk): it puts a row into bulk_write, which
+# these look at, and takes it out before it commits, so that no other connection ever sees one. The terms are part of
+# the one trigger now, which knows the number: what was done for it twice is done once.
+_BULK = f"""
+CREATE TABLE bulk_write (
+    active INTEGER PRIMARY KEY
+);
+DROP TRIGGER memories_inserted;
+DROP TRIGGER memories_terms_inserted;
+DROP TRIGGER memory_numbers_terms_inserted;
+DROP TRIGGER memory_changes_pruned;
+CREATE TRIGGER memories_inserted AFTER INSERT ON memories WHEN NOT EXISTS (SELECT 1 FROM bulk_write) BEGIN
+{_INSERTED}
+    {_new_terms(_number_of("NEW"), "NEW.trashed_at IS NULL")}
+END;
+CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes WHEN NOT EXISTS (SELECT 1 FROM bulk_write) BEGIN
+    DELETE FROM memory_changes WHERE change <= NEW.change - {CHANGES_KEPT};
+END;
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -331,6 +355,11 @@ def migrations() -> Migrations:
     @steps()
     def m002_terms(db: Database) -> None:
         for statement in _statements(TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS):
+            db.execute(statement)
+
+    @steps()
+    def m003_bulk(db: Database) -> None:
+        for statement in _statements(_BULK):
             db.execute(statement)
 
     _NO_REPEAT["set"] = steps
