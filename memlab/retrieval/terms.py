@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from memlab.store.analysis import STOP_WORDS as STOP_WORDS
 
 # Marks that hold an identifier together: ADR-016, foo.bar, a/b, memory:safe, don't, C:\repo\main.py, snake_case.
-_JOINERS = "-._/:'\u2019\\@+#~&="
+JOINERS = "-._/:'\u2019\\@+#~&="
 # Most tokens of one phrase: FTS5 takes minutes over one of ten thousand (a pasted path list, a line of CSV).
 _MOST_PARTS = 12
 # Surrogates cannot be encoded; NUL ends text for some of SQLite's functions.
@@ -48,7 +48,7 @@ def clean(text: str) -> str:
     return _UNUSABLE.sub(" ", text)
 
 
-def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS) -> Terms:
+def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS, joiners: str = JOINERS) -> Terms:
     """Cut a query into terms.
 
     Letters and digits (Unicode categories L, N, Co, and marks that follow them) make terms, as in FTS5's ``unicode61``;
@@ -62,9 +62,11 @@ def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS
         Most terms that are used.
     stop_words : frozenset of str
         Left out, unless nothing else is there.
+    joiners : str
+        Characters that hold two words together; all others part them.
     """
     found: dict[str, None] = {}
-    for word in _words(clean(text).lower()):
+    for word in _words(clean(text).lower(), joiners):
         found.setdefault(word, None)
     kept = [word for word in found if word not in stop_words]
     dropped = tuple(word for word in found if word in stop_words) if kept else ()
@@ -73,7 +75,7 @@ def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS
     return Terms(tuple(kept[:limit]), dropped, max(0, len(kept) - limit))
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, joiners: str) -> list[str]:
     words: list[str] = []
     word: list[str] = []
     joiner = ""
@@ -89,7 +91,7 @@ def _words(text: str) -> list[str]:
                 parts += 1
             joiner = ""
             word.append(char)
-        elif char in _JOINERS and word and not joiner:
+        elif char in joiners and word and not joiner:
             joiner = char
         else:
             if word:

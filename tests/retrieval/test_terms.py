@@ -87,3 +87,8 @@ def test_a_long_path_is_cut_and_nothing_of_it_is_lost() -> None:
         "/".join(f"p{i}" for i in range(12, 24)),
         "/".join(f"p{i}" for i in range(24, 30)),
     )
+
+
+def test_what_holds_words_together_may_be_said() -> None:
+    assert terms("bytes.hex in foo_bar/baz-1", joiners="_").used == ("bytes", "hex", "foo_bar", "baz", "1")
+    assert terms("bytes.hex in foo_bar", joiners="").used == ("bytes", "hex", "foo", "bar")
