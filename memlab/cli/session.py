@@ -94,12 +94,12 @@ def encoder_choice(name: str) -> Encoder | None:
 
 
 @contextlib.contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal's stderr that something takes a while."""
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal's stderr that something takes a while; what it gives changes the words."""
     from memlab.cli.screen import console
 
-    with console(stderr=True).status(what):
-        yield
+    with console(stderr=True).status(what) as status:
+        yield lambda words: status.update(words)
 
 
 def _take_db(context: click.Context, parameter: click.Parameter, value: Path | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
 except ImportError:
     require("matplotlib", "matplotlib", "drawing a figure")  # says what to install
     raise
@@ -217,6 +218,40 @@ def recency(frame: pd.DataFrame, *, gaining: str = "", measure: str = "") -> Pic
         prefix = f"{measure}, " if measure else ""
         axes.set_title(f"{prefix}recency: gain{of_what} (filled) and cost (hollow)", loc="left")
         _legend(axes)
+    return picture
+
+
+def labelled_lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]], *, along: str) -> Picture:
+    """Lines over positive numbers on logarithmic axes, a panel for every quantity.
+
+    Parameters
+    ----------
+    panels : sequence of (str, mapping of str to sequence of (float, float))
+        What the panel shows, and the points of every line by its label.
+    along : str
+        What the horizontal axis counts.
+
+    Returns
+    -------
+    Picture
+    """
+    with _plain():
+        picture, places = _figure(len(panels), 3.4)
+        for axes, (title, lines) in zip(places, panels, strict=True):
+            for place, (label, points) in enumerate(lines.items()):
+                colour, marker, dash = _LINES[place % len(_LINES)]
+                xs, ys = [x for x, _ in points], [y for _, y in points]
+                axes.plot(xs, ys, color=colour, marker=marker, linestyle=dash, label=label, markersize=6)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            ticks = sorted({x for points in lines.values() for x, _ in points})
+            axes.set_xticks(ticks, labels=[f"{tick:,.0f}" for tick in ticks])
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter("{x:,g}")
+            axes.grid(color="#e4e4e4", linewidth=0.8)
+            axes.set_xlabel(along)
+            axes.set_title(title, loc="left")
+            _legend(axes)
     return picture
 
 
