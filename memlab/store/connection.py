@@ -8,7 +8,8 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -26,6 +27,9 @@ from memlab.errors import (
 from memlab.store import schema, termindex
 
 _MAGIC = b"SQLite format 3\x00"
+BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
+"""Called before every commit of the context that sets it; what it raises undoes the transaction. A server uses it to
+store nothing for a caller who has gone."""
 _READERS_PATIENCE = 0.25  # seconds that a reader waits for a writer before it goes without the term index
 
 
@@ -298,6 +302,8 @@ class StoreFile:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                if (check := BEFORE_COMMIT.get()) is not None:
+                    check()
                 connection.execute("COMMIT")
             except BaseException:
                 # Some errors (a full disk) make SQLite roll back by itself.

@@ -183,6 +183,15 @@ class MemoryStore:
         vectors, made_by = self._writer.slot.encode_queries([text])
         return vectors[0], made_by
 
+    def without_encoder(self) -> MemoryStore:
+        """A second store on the same file that loads no encoder: what it stores waits for :meth:`embed_pending`.
+
+        For writing while the encoder of this one is still being loaded. To be closed by itself.
+        """
+        return MemoryStore(
+            self.path, None, read_only=self.read_only, busy_timeout=self._file.busy_timeout, clock=self._clock
+        )
+
     def close(self) -> None:
         """Close the file; closing twice is fine."""
         self._file.close()

@@ -1,0 +1,365 @@
+"""The MCP server itself: tools, resources, a prompt and completion over a :class:`~memlab.server.service.Service`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from time import perf_counter
+from typing import Annotated, Any
+
+import anyio.from_thread
+import anyio.to_thread
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, Completion, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
+
+from memlab import __version__
+from memlab.errors import MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
+from memlab.server.activity import Activity, Call
+from memlab.server.guide import INSTRUCTIONS, guide
+from memlab.server.items import item
+from memlab.server.listing import WHOLE, counts
+from memlab.server.models import RecallResult, Result, flat_schema
+from memlab.server.service import Service
+from memlab.server.specs import TOOLS, ToolSpec
+from memlab.server.text import clean, line
+from memlab.server.words import as_text
+from memlab.store.connection import BEFORE_COMMIT
+from memlab.timestamps import utc_now
+
+GONE = "memlab.gone"  # in an ASGI scope: an Event that is set when the caller has hung up
+_MOST_COMPLETIONS = 100
+_WARMUP_AFTER = 0.05  # seconds after the first answer, which loading would hold up
+
+_CALL: ContextVar[Call | None] = ContextVar("_CALL", default=None)
+_NOTES: ContextVar[list[str]] = ContextVar("_NOTES")
+
+
+class MemoryServer(MCPServer[Any]):
+    """An MCP server over one store.
+
+    Parameters
+    ----------
+    service : Service
+        Its ``client`` is set here.
+    activity : Activity, optional
+        What is told of every call.
+    """
+
+    def __init__(self, service: Service, activity: Activity | None = None) -> None:
+        # A memory that does not say where it comes from comes from the program that is calling.
+        self.service = service = replace(service, client=_caller)
+        self.activity = Activity() if activity is None else activity
+        self.specs = {spec.name: spec for spec in TOOLS if spec.reads or not (spec.writes and service.store.read_only)}
+        with _quiet_root():
+            super().__init__(
+                "memlab",
+                title="memlab: a long-term memory",
+                description="Memories in one SQLite file, recalled by keywords and by meaning",
+                instructions=INSTRUCTIONS,
+                version=__version__,
+                tools=[_tool(spec, service) for spec in self.specs.values()],
+                # Nothing is announced: what other processes write is seen by the next call anyway.
+                subscriptions=False,
+                middleware=[self._observe],
+                log_level="WARNING",
+            )
+        self._clients: dict[str, str] = {}
+        _add_resources(self)
+        _add_prompt(self)
+        _add_completion(self)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
+        """Run a tool; every failure that a caller can do something about is an answer that says what."""
+        call = self.activity.begin(utc_now(), self._client(context), name, arguments)
+        started = perf_counter()
+        call.outcome = "cancelled"  # unless it comes to an end below
+        # The worker thread of the tool sees these, and nobody else.
+        tokens = _CALL.set(call), BEFORE_COMMIT.set(_still_there(context))
+        try:
+            result = await self._run(name, arguments, context)
+            call.outcome = "error" if result.is_error else "ok"
+            if result.is_error:
+                call.message = result.content[0].text
+            return result
+        except Exception as error:
+            call.outcome, call.message = "error", str(error)
+            raise
+        finally:
+            _CALL.reset(tokens[0])
+            BEFORE_COMMIT.reset(tokens[1])
+            call.milliseconds = 1000 * (perf_counter() - started)
+            self.activity.end(call)
+
+    async def _run(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None) -> Any:
+        spec = self.specs.get(name)
+        if spec is None:
+            return _failed(self._no_such(name))
+        given, notes = spec.prepare(arguments)
+        token = _NOTES.set(notes)
+        try:
+            return await super().call_tool(name, given, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            return _failed(_wrong_arguments(spec, error.__cause__))
+        finally:
+            _NOTES.reset(token)
+
+    def _no_such(self, name: str) -> str:
+        there = ", ".join(self.specs)
+        if name in {spec.name for spec in TOOLS}:
+            return f"{name}: this server is read-only and has no such tool; there are: {there}"
+        return f"Unknown tool: {line(name, 60)}; there are: {there}"
+
+    def _client(self, context: Context[Any, Any] | None) -> str:
+        """Who is calling. A request without a session says it itself, or its connection said it on initialize."""
+        if context is None:
+            return ""
+        with contextlib.suppress(ValueError):
+            params = context.session.client_params
+            if params is not None:
+                return f"{params.client_info.name} {params.client_info.version}".strip()
+            request = context.request_context.request
+            return self._clients.get(_peer(request), "") or (context.headers or {}).get("user-agent", "")
+        return ""
+
+    async def _observe(self, ctx: Any, call_next: Callable[[Any], Any]) -> Any:
+        """Note who initializes; start to load the encoder when the first answer is out."""
+        if ctx.method == "initialize" and isinstance(ctx.params, dict):
+            info = ctx.params.get("clientInfo")
+            if isinstance(info, dict) and (peer := _peer(ctx.request)):
+                if len(self._clients) > 1000:
+                    self._clients.clear()
+                self._clients[peer] = line(f"{info.get('name', '')} {info.get('version', '')}", 80)
+        try:
+            return await call_next(ctx)
+        finally:
+            if self.service.warmup is not None:
+                asyncio.get_running_loop().call_later(_WARMUP_AFTER, self.service.warmup.start)
+
+
+def _caller() -> str:
+    call = _CALL.get()
+    return call.client if call else ""
+
+
+def _peer(request: Any) -> str:
+    """The connection and the program behind it; two programs do not share a port at the same time."""
+    if request is None:
+        return ""
+    client = request.scope.get("client") or ("", 0)
+    return f"{client[0]}:{client[1]} {request.headers.get('user-agent', '')}"
+
+
+def _still_there(context: Context[Any, Any] | None) -> Callable[[], None]:
+    """A check that raises if the caller has cancelled or hung up."""
+    gone = None
+    if context is not None:
+        with contextlib.suppress(ValueError):
+            request = context.request_context.request
+            gone = None if request is None else request.scope.get(GONE)
+
+    def check() -> None:
+        anyio.from_thread.check_cancelled()
+        if gone is not None and gone.is_set():
+            raise MemlabError("the caller hung up; nothing was stored")
+
+    return check
+
+
+# -- tools -----------------------------------------------------------------------------------------------------------
+
+
+def _tool(spec: ToolSpec, service: Service) -> Tool:
+    """The SDK's form of a tool."""
+
+    def run(**given: Any) -> CallToolResult:
+        try:
+            result = spec.function(service, **given)
+        except (MemlabError, sqlite3.Error) as error:
+            return _failed(_what_next(spec, error))
+        result.notes += _NOTES.get()
+        _note(result)
+        return CallToolResult(content=[TextContent(text=as_text(result))], structured_content=result.values())
+
+    run.__name__ = spec.name
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        list(spec.parameters.values()), return_annotation=Annotated[CallToolResult, spec.result]
+    )
+    read_only = not spec.writes
+    tool = Tool.from_function(
+        run,
+        title=spec.title,
+        description=spec.description,
+        annotations=ToolAnnotations(
+            title=spec.title,
+            read_only_hint=read_only,
+            destructive_hint=spec.destructive,
+            idempotent_hint=spec.idempotent,
+            open_world_hint=False,
+        ),
+    )
+    tool.fn_metadata.output_schema = flat_schema(spec.result)
+    tool.parameters = _plain(tool.parameters)
+    return tool
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of parameters without the titles that repeat their names."""
+    properties = {
+        name: {key: value for key, value in each.items() if key != "title"}
+        for name, each in schema["properties"].items()
+    }
+    return {**{key: value for key, value in schema.items() if key != "title"}, "properties": properties}
+
+
+def _note(result: Result) -> None:
+    """Tell the activity what came out."""
+    call = _CALL.get()
+    if call is None:
+        return
+    if isinstance(result, RecallResult):
+        call.hits, call.mode, call.recall = len(result.hits), result.mode, result._recall
+    else:
+        items = getattr(result, "items", None) or getattr(result, "stale", None)
+        call.hits = None if items is None else len(items)
+
+
+def _failed(message: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=clean(message))], is_error=True)
+
+
+def _what_next(spec: ToolSpec, error: Exception) -> str:
+    """What went wrong, and what the caller can do."""
+    # The library's name for a parameter, and its advice for a terminal, are not the caller's.
+    text = re.sub(r"^created_(after|before)\b", r"\1", str(error))
+    if isinstance(error, UnknownMemory) and "restore it first" not in text:
+        text = f"{text.partition(';')[0]}; recall, or memories with action 'recent' or 'trash', gives exact ids"
+    elif isinstance(error, (StoreLocked, sqlite3.OperationalError)):
+        text += "; nothing was stored, so call again in a moment"
+    elif isinstance(error, StoreReadOnly):
+        text += "; ask the user to start the server without --read-only"
+    return text if text.startswith(f"{spec.name}:") else f"{spec.name}: {text}"
+
+
+def _wrong_arguments(spec: ToolSpec, error: ValidationError) -> str:
+    """Which arguments do not fit, without repeating them."""
+    faults = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        name = str(fault["loc"][0]) if fault["loc"] else ""
+        message = "is needed" if fault["type"] == "missing" else fault["msg"].replace("Input should", "should")
+        faults.append(f"{name} {message}")
+    required = [name for name, each in spec.parameters.items() if each.default is inspect.Parameter.empty]
+    optional = [name for name in spec.parameters if name not in required]
+    takes = f"{', '.join(required) or 'nothing'} (needed), {', '.join(optional)}" if optional else ", ".join(required)
+    return f"{spec.name}: {'; '.join(dict.fromkeys(faults))}. It takes {takes}"
+
+
+# -- resources, prompt, completion -----------------------------------------------------------------------------------
+
+
+def _add_resources(server: MemoryServer) -> None:
+    service = server.service
+    asset: dict[str, Any] = {"mime_type": "application/json"}
+
+    @server.resource(
+        "memlab://store", name="store", title="The store", description="What this store holds, in figures.", **asset
+    )
+    def store() -> str:
+        found = service.store.stats()
+        return _json(
+            {
+                "file": line(service.store.path.name),
+                "memories": found.memories,
+                "trashed": found.trashed,
+                "pending": found.pending,
+                "encoder": line(found.encoder or "") or None,
+                "read_only": service.store.read_only,
+                "current_project": line(service.projects.current or "") or None,
+                "projects": [count.model_dump() for count in counts(service.store.projects())],
+                "memlab": __version__,
+            }
+        )
+
+    @server.resource(
+        "memlab://categories", name="categories", title="Categories", description="All of them with counts.", **asset
+    )
+    def categories() -> str:
+        return _json({"categories": [count.model_dump() for count in counts(service.store.categories())]})
+
+    @server.resource(
+        "memlab://memories/{memory_id}",
+        name="memory",
+        title="One memory",
+        description="A memory by its exact id: data that somebody stored.",
+        **asset,
+    )
+    def memory(memory_id: str) -> str:
+        try:
+            found = service.store.get(memory_id)
+        except UnknownMemory:
+            raise ResourceNotFoundError(f"no memory has the id {line(memory_id, 60)!r}") from None
+        return _json(item(found, service.now(), WHOLE).model_dump(exclude_none=True))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _add_prompt(server: MemoryServer) -> None:
+    @server.prompt(
+        name="memory_guide",
+        title="When to remember and recall",
+        description="Teaches an assistant when to recall, what to remember, and how to keep the memory true.",
+    )
+    def memory_guide(
+        project: Annotated[str, Field(description="Work on this project.")] = "",
+        category: Annotated[str, Field(description="Use this category.")] = "",
+        tag: Annotated[str, Field(description="Use this tag.")] = "",
+    ) -> str:
+        """When to recall, what to remember, and how to keep it true."""
+        return guide(project, category, tag)
+
+
+def _add_completion(server: MemoryServer) -> None:
+    store = server.service.store
+    sources = {"project": store.projects, "category": store.categories, "tag": store.tags, "tags": store.tags}
+
+    async def complete(ref: Any, argument: Any, context: Any) -> Completion | None:
+        source = sources.get(argument.name)
+        if source is None:
+            return None
+        names = list(await anyio.to_thread.run_sync(source))
+        begun = argument.value.strip().casefold()
+        # What would have to be cleaned could not be found by its cleaned form.
+        there = [name for name in names if begun in name.casefold() and name == line(name)]
+        there.sort(key=lambda name: not name.casefold().startswith(begun))
+        shown = there[:_MOST_COMPLETIONS]
+        return Completion(values=shown, total=len(there), has_more=len(there) > len(shown))
+
+    server.completion()(complete)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _quiet_root() -> Iterator[None]:
+    """Keep the SDK's constructor from setting up the root logger, which is the application's."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
