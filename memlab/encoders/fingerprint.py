@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import time
 from pathlib import Path
 
+from memlab.cached import cache_home, write_whole
 from memlab.errors import EncoderUnavailable
 
 __all__ = ["file_sha256", "fingerprint", "weight_files"]
@@ -16,6 +20,10 @@ _FORMATS = (
     ("pytorch_model.bin", "pytorch_model-*-of-*.bin", "adapter_model.bin"),
 )
 _HASHES: dict[tuple[str, int, int], str] = {}
+# Reading and hashing 90 MB takes longer than loading them, so large files are hashed once and not at every start.
+_LARGE = 8_000_000
+_SETTLED_NS = 2_000_000_000
+_MOST_REMEMBERED = 64
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -64,10 +72,55 @@ def fingerprint(folder: Path) -> str:
 
 
 def file_sha256(file: Path) -> str:
-    """Hash a file: SHA-256 as 64 hex digits, remembered while its size and modification time stay the same."""
+    """Hash a file: SHA-256 as 64 hex digits, remembered while the file stays the same.
+
+    For the life of the process by path, size and modification time. Of a large file the hash is also kept in the cache
+    folder, by path, size, inode, and the times of the last change of content and of anything else about the file: the
+    latter no program can set. A file that was changed in the last two seconds is not kept there, for a second change in
+    the same tick of the clock would go unnoticed.
+    """
     status = file.stat()
-    key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
+    path = str(file.resolve())
+    key = (path, status.st_size, status.st_mtime_ns)
     if key not in _HASHES:
-        with file.open("rb") as stream:
-            _HASHES[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        _HASHES[key] = _kept_hash(path, status) or _hash(file, path, status)
     return _HASHES[key]
+
+
+def _hash(file: Path, path: str, before: os.stat_result) -> str:
+    started = time.time_ns()
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    settled = max(before.st_mtime_ns, before.st_ctime_ns) < started - _SETTLED_NS
+    if before.st_size >= _LARGE and settled and _identity(before) == _identity(file.stat()):
+        with contextlib.suppress(OSError):
+            rows = {name: row for name, row in _kept().items() if name != path and os.path.exists(name)}
+            rows = dict(list(rows.items())[1 - _MOST_REMEMBERED :]) | {path: [*_identity(before), digest]}
+            write_whole(_hashes_file(), json.dumps(rows, indent=0).encode())
+    return digest
+
+
+def _kept_hash(path: str, status: os.stat_result) -> str | None:
+    if status.st_size < _LARGE:
+        return None
+    row = _kept().get(path)
+    if not isinstance(row, list) or row[:-1] != _identity(status):
+        return None
+    digest = row[-1]
+    return digest if isinstance(digest, str) and len(digest) == 64 else None
+
+
+def _kept() -> dict[str, list[object]]:
+    try:
+        rows = json.loads(_hashes_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return rows if isinstance(rows, dict) else {}
+
+
+def _identity(status: os.stat_result) -> list[object]:
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+
+
+def _hashes_file() -> Path:
+    return cache_home() / "hashes.json"

@@ -18,7 +18,7 @@ from memlab.encoders.base import stamp
 from memlab.errors import EncoderError, InvalidValue, StoreError
 from memlab.evaluation.folders import LabelledSet, content_key
 from memlab.evaluation.vectors import vector_file
-from memlab.progress import Show
+from memlab.progress import Progress, Show
 from memlab.store import AUTO, MemoryStore, PassagePolicy
 from memlab.store.analysis import ANALYSIS_VERSION
 from memlab.store.schema import SCHEMA_VERSION
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memlab.store.encoding import EncoderChoice
 
 _BATCH = 512
+_MANY = 1000  # texts from which on making the encoder's graph first saves more than it costs
 _EVERY = 0.2  # seconds between two looks at the lock
 
 
@@ -84,6 +85,8 @@ def build_store(
     def make(part: Path) -> None:
         # By length: batches then hold texts of one size, which is quicker and changes no vector.
         records = sorted(labelled.corpus, key=lambda record: len(record["content"]))
+        if len(records) >= _MANY:
+            _prepare(encoder, progress)
         with _begun(part, encoder, policy) as store:
             done = store.remember_many(records, batch_size=_BATCH, progress=progress)
             pending = 0 if encoder is None else store.stats().pending
@@ -126,6 +129,19 @@ def kept_store(path: Path, encoder: EncoderChoice, make: Callable[[Path], None])
                 vector_file(path).touch()  # its presence says that vectors of queries may be kept there
                 part.replace(path)
     return MemoryStore(path, encoder, read_only=True)
+
+
+def _prepare(encoder: EncoderChoice, progress: Show) -> None:
+    """Have the fast path of all-MiniLM-L6-v2 ready; without it torch does the work, and ``memlab doctor`` says why."""
+    from memlab.encoders import MiniLM
+
+    with contextlib.suppress(EncoderError):
+        chosen = MiniLM() if encoder is AUTO else getattr(encoder, "inner", encoder)
+        if isinstance(chosen, MiniLM):
+            shown = False if callable(progress) else progress  # a callable counts memories
+            with Progress("making the encoder's graph, once", 1, shown) as bar:
+                chosen.try_to_prepare()
+                bar.advance()
 
 
 def _begun(part: Path, encoder: EncoderChoice, policy: PassagePolicy) -> MemoryStore:

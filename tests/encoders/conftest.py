@@ -40,13 +40,39 @@ def no_network(monkeypatch):
 
 @pytest.fixture(scope="session")
 def minilm():
-    """all-MiniLM-L6-v2, loaded."""
-    encoder = MiniLM()
+    """all-MiniLM-L6-v2 as sentence-transformers computes it, loaded."""
+    encoder = MiniLM(backend="torch")
     try:
         encoder.encode_queries(["load"])
     except EncoderUnavailable as error:
         pytest.skip(f"no weights of all-MiniLM-L6-v2: {error}")
     return encoder
+
+
+@pytest.fixture(scope="session")
+def fast_cache(minilm, tmp_path_factory) -> Path:
+    """A cache folder with the graph of all-MiniLM-L6-v2, made for this session."""
+    folder = tmp_path_factory.mktemp("graphs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMLAB_CACHE", str(folder))
+        minilm.prepare()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fast(fast_cache):
+    """all-MiniLM-L6-v2 as ONNX Runtime computes it, loaded."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMLAB_CACHE", str(fast_cache))
+        encoder = MiniLM(backend="onnx")
+        encoder.encode_queries(["load"])
+    return encoder
+
+
+@pytest.fixture
+def prepared(fast_cache, monkeypatch) -> None:
+    """The cache folder with the graph is the environment's."""
+    monkeypatch.setenv("MEMLAB_CACHE", str(fast_cache))
 
 
 @pytest.fixture(scope="session")

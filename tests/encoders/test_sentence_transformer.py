@@ -60,7 +60,7 @@ def test_the_vectors_are_the_librarys_own(minilm):
 
 @pytest.mark.parametrize("size", [1, 3, 16])
 def test_order_and_batches_do_not_matter(minilm, size):
-    small = MiniLM(batch_size=size)
+    small = MiniLM(batch_size=size, backend="torch")
     small._loaded = minilm._loaded
     together = small.encode_documents(TEXTS)
     assert together.dtype == np.float32
@@ -98,7 +98,7 @@ def test_the_limit_is_256_tokens(minilm):
 
 
 def test_another_limit_is_used(minilm):
-    short = MiniLM(token_limit=4)
+    short = MiniLM(token_limit=4, backend="torch")
     vectors = short.encode_documents(["one two three", "one two four", "one three two"])
     np.testing.assert_array_equal(vectors[0], vectors[1])
     assert not np.allclose(vectors[0], vectors[2])
