@@ -14,6 +14,7 @@ from memlab.checks import whole
 from memlab.encoders.base import Encoder, EncoderStamp, FloatMatrix, check_vectors, stamp
 from memlab.errors import EncoderError, EncoderMismatch, EncoderUnavailable, InvalidValue, MissingDependency
 from memlab.store.connection import on_fork
+from memlab.store.query_vectors import QueryVectors
 
 
 class _Auto:
@@ -81,6 +82,7 @@ class EncoderSlot:
     _encoder: Encoder | None = field(default=None, repr=False)
     _stamp: EncoderStamp | None = field(default=None, repr=False)
     _absent: EncoderError | None = field(default=None, repr=False)
+    _recent: QueryVectors = field(default_factory=QueryVectors, repr=False)
 
     def get(self) -> Encoder:
         """The encoder, checked against what the store recorded.
@@ -121,6 +123,7 @@ class EncoderSlot:
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()  # a thread that held it does not exist in the child
+        self._recent = QueryVectors()
 
     def _resolve(self, choice: Encoder | _Auto) -> Encoder:
         if not isinstance(choice, _Auto):
@@ -166,9 +169,19 @@ class EncoderSlot:
                 self._encoder = self._stamp = None
 
     def encode_queries(self, texts: Sequence[str]) -> tuple[FloatMatrix, EncoderStamp]:
-        """Query vectors, float32, shape (len(texts), dimension), and whose they are; raises :class:`EncoderError`."""
+        """Query vectors, float32, shape (len(texts), dimension), and whose they are; raises :class:`EncoderError`.
+
+        A single query is encoded once, as long as it is among the last few hundred.
+        """
         encoder = self.get()
-        return _guarded(encoder, "encode_queries", texts), stamp(encoder)
+        made_by = stamp(encoder)
+        if len(texts) != 1 or not isinstance(texts[0], str):
+            return _guarded(encoder, "encode_queries", texts), made_by
+        vector = self._recent.get(texts[0], encoder, made_by)
+        if vector is None:
+            vector = _guarded(encoder, "encode_queries", texts)
+            self._recent.keep(texts[0], vector, encoder, made_by)
+        return vector, made_by
 
     def encode_contents(self, contents: Sequence[str], policy: PassagePolicy) -> tuple[list[Encoded], EncoderStamp]:
         """Document and passage vectors of contents, and whose they are; raises :class:`EncoderError`."""
