@@ -62,7 +62,7 @@ def parse_time(value: datetime | str, field: str = "time") -> datetime:
             "or use datetime(..., tzinfo=timezone.utc)"
         )
     try:
-        moment = moment.astimezone(UTC)
+        moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     except OverflowError as error:
         raise InvalidValue(f"{field}: {value!r} lies outside the years 1 to 9999") from error
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
@@ -70,8 +70,9 @@ def parse_time(value: datetime | str, field: str = "time") -> datetime:
 
 def format_time(moment: datetime) -> str:
     """The text that the store keeps for an aware ``moment``: 24 characters, UTC, milliseconds, ``Z``."""
-    moment = moment.astimezone(UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat("T", "milliseconds")[:23] + "Z"
 
 
 @overload

@@ -32,6 +32,8 @@ BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT
 store nothing for a caller who has gone."""
 _READERS_PATIENCE = 0.25  # seconds that a reader waits for a writer before it goes without the term index
 
+_BULK_CACHE = -65536  # as SQLite wants it: KiB, negative
+
 
 class _Connection(sqlite3.Connection):
     """A connection that can be held weakly, so that those of ended threads are closed and forgotten."""
@@ -336,6 +338,17 @@ class StoreFile:
         except (StoreLocked, StoreFull, StoreReadOnly):
             return False
         return True
+
+    @contextlib.contextmanager
+    def roomy(self) -> Iterator[None]:
+        """A page cache for the calling thread's connection that holds what a bulk write changes."""
+        with _translated(self.path), self._in_use() as connection:
+            before = connection.execute("PRAGMA cache_size").fetchone()[0]
+            connection.execute(f"PRAGMA cache_size = {_BULK_CACHE}")
+            try:
+                yield
+            finally:
+                connection.execute(f"PRAGMA cache_size = {before}")
 
     @contextlib.contextmanager
     def _patience(self, seconds: float) -> Iterator[None]:

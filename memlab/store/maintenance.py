@@ -169,6 +169,8 @@ def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> Check
     orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
     if orphans:
         problems.append(f"{len(orphans):,} rows refer to rows that do not exist, for example in {orphans[0][0]}")
+    if _standing_aside(connection):
+        problems.append("bulk_write has a row, so that indexes do not follow new memories; delete it, then reindex()")
     for what, sql in _FTS_FAULTS.items():
         problems += _fault(what, [row[0] for row in connection.execute(sql)])
     unindexed = 0
@@ -192,6 +194,12 @@ def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> Check
         staged=_count(connection, "staged_vectors"),
         unindexed=unindexed,
     )
+
+
+def _standing_aside(connection: sqlite3.Connection) -> bool:
+    """Whether a row in ``bulk_write`` was committed, which memlab never does."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'bulk_write'").fetchone()
+    return known is not None and _count(connection, "bulk_write") > 0
 
 
 def _index_faults(connection: sqlite3.Connection) -> list[str]:

@@ -6,14 +6,16 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import Any, Final
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from memlab.checks import whole
 from memlab.errors import ContentError, InvalidValue
 from memlab.timestamps import format_time, from_stored, parse_time
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u to misread
+_PAIRS = [one + other for one in _ALPHABET for other in _ALPHABET]
 DEFAULT_CATEGORY = "note"
 DEFAULT_IMPORTANCE = 5
 
@@ -139,14 +141,18 @@ class Memory:
         return f"<Memory {self.memory_id}: {shorten(self.content, 72)!r} ({', '.join(notes)})>"
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """A checked memory on its way into the store: every value in the form that the column holds."""
 
     memory_id: str
     content: str
     columns: tuple[Any, ...]  # in the order of DRAFT_COLUMNS
     key: str | None
+
+    @property
+    def live(self) -> bool:
+        """Whether it does not go straight to the trash."""
+        return self.columns[_TRASHED_AT] is None
 
 
 DRAFT_COLUMNS = (
@@ -164,22 +170,23 @@ DRAFT_COLUMNS = (
     "trashed_at",
     "updated_at",
 )
+_TRASHED_AT = DRAFT_COLUMNS.index("trashed_at")
 
 
 def draft(
     content: str,
     *,
-    memory_id: str | None,
-    category: str | None,
-    project: str | None,
-    tags: Iterable[str] | str | None,
-    importance: int | None,
     created_at: datetime | str,
-    subcategory: str | None,
-    source: str | None,
-    related_files: Iterable[str] | None,
-    file_checksums: Mapping[str, str] | None,
-    key: str | None,
+    memory_id: str | None = None,
+    category: str | None = None,
+    project: str | None = None,
+    tags: Iterable[str] | str | None = None,
+    importance: int | None = None,
+    subcategory: str | None = None,
+    source: str | None = None,
+    related_files: Iterable[str] | None = None,
+    file_checksums: Mapping[str, str] | None = None,
+    key: str | None = None,
     accessed_at: datetime | str | None = None,
     access_count: int = 0,
     trashed_at: datetime | str | None = None,
@@ -191,20 +198,20 @@ def draft(
         content=check_content(content),
         columns=(
             DEFAULT_CATEGORY if category is None else check_text(category, "category"),
-            optional_text(project, "project"),
-            _json(check_strings(tags, "tags")),
-            check_importance(DEFAULT_IMPORTANCE if importance is None else importance),
-            format_time(parse_time(created_at, "created_at")),
-            optional_text(subcategory, "subcategory"),
-            optional_text(source, "source"),
-            _json(check_strings(related_files, "related_files")),
-            _json(check_checksums(file_checksums)),
-            _optional_time(accessed_at, "accessed_at"),
-            whole(access_count, "access_count", least=0),
-            _optional_time(trashed_at, "trashed_at"),
-            _optional_time(updated_at, "updated_at"),
+            None if project is None else optional_text(project, "project"),
+            "[]" if tags is None else _json(check_strings(tags, "tags")),
+            DEFAULT_IMPORTANCE if importance is None else check_importance(importance),
+            _time(created_at, "created_at"),
+            None if subcategory is None else optional_text(subcategory, "subcategory"),
+            None if source is None else optional_text(source, "source"),
+            "[]" if related_files is None else _json(check_strings(related_files, "related_files")),
+            "{}" if file_checksums is None else _json(check_checksums(file_checksums)),
+            None if accessed_at is None else _time(accessed_at, "accessed_at"),
+            0 if access_count == 0 and type(access_count) is int else whole(access_count, "access_count", least=0),
+            None if trashed_at is None else _time(trashed_at, "trashed_at"),
+            None if updated_at is None else _time(updated_at, "updated_at"),
         ),
-        key=optional_text(key, "key"),
+        key=None if key is None else optional_text(key, "key"),
     )
 
 
@@ -236,24 +243,34 @@ def changed_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _optional_time(value: datetime | str | None, name: str) -> str | None:
-    return None if value is None else format_time(parse_time(value, name))
+def _time(value: datetime | str, name: str) -> str:
+    # Many memories of one import have the same time; equal texts are, equal datetimes need not be the same moment.
+    if type(value) is str:
+        return _time_of_text(value, name)
+    if type(value) is datetime and value.tzinfo is UTC:
+        return format_time(value)
+    return format_time(parse_time(value, name))
+
+
+@lru_cache(maxsize=4096)
+def _time_of_text(text: str, name: str) -> str:
+    return format_time(parse_time(text, name))
 
 
 def new_id() -> str:
     """A new memory id: ``m-`` and 50 random bits, short enough to type."""
-    return "m-" + "".join(secrets.choice(_ALPHABET) for _ in range(10))
+    bits = secrets.randbits(50)
+    return "m-" + "".join([_PAIRS[bits >> shift & 1023] for shift in (40, 30, 20, 10, 0)])
 
 
 def check_content(content: object) -> str:
     """Content as given, or :class:`ContentError` if it is not storable text."""
     if not isinstance(content, str):
         raise ContentError(f"content: expected text, found {type(content).__name__}")
-    if not content.strip():
+    if not content or content.isspace():
         raise ContentError("content: expected some text, found " + ("nothing" if not content else "only white space"))
     return _storable(content, "content")
 
@@ -278,6 +295,8 @@ def optional_text(value: object, name: str) -> str | None:
 
 
 def _storable(text: str, name: str) -> str:
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -313,6 +332,8 @@ def is_storable(value: object) -> bool:
 
 def check_importance(value: object) -> int:
     """A whole number from 1 to 10."""
+    if type(value) is int and 1 <= value <= 10:
+        return value
     return whole(value, "importance", least=1, most=10)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from memlab.checks import whole
-from memlab.encoders.base import EncoderStamp, check_vectors, stamp
+from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.progress import Progress, Show
 from memlab.store import reading, writing
@@ -26,9 +27,22 @@ from memlab.store.encoding import (
     record_encoder,
     recorded_encoder,
     set_setting,
-    vector_bytes,
 )
 from memlab.store.records import Draft, draft
+
+READY = 8192
+"""Memories with ready vectors a transaction, where the caller says nothing."""
+ENCODED = 256
+"""Memories of which the vectors are yet to be made."""
+
+
+class _Batch:
+    def __repr__(self) -> str:
+        return f"{ENCODED} to encode, {READY} in all"
+
+
+BATCH: Final[Any] = _Batch()
+"""The default of ``batch_size``."""
 
 _DRAFT_ARGUMENTS = (
     "memory_id",
@@ -156,52 +170,65 @@ class Writer:
 
     def draft(self, values: dict[str, Any]) -> Draft:
         """Check the arguments of :meth:`MemoryStore.remember`, given by name; takes what it needs out of ``values``."""
-        created_at = values.pop("created_at", None)
-        values.setdefault("content", None)
         key = values.pop("idempotency_key", None)
-        for name in _DRAFT_ARGUMENTS:
-            values.setdefault(name, None)
-        return draft(**values, key=key, created_at=self.clock() if created_at is None else created_at)
+        if values.get("created_at") is None:
+            values["created_at"] = self.clock()
+        if "content" not in values:
+            values["content"] = None
+        return draft(**values, key=key)
 
-    def store_batch(self, drafts: Sequence[Draft], vectors: Sequence[Any], first_record: int | None = None) -> Outcome:
-        """Encode what is new, then write it in one transaction."""
+    def store_batch(self, drafts: Sequence[Draft], vectors: Any, first_record: int | None = None) -> Outcome:
+        """Encode what is new, then write it in one transaction.
+
+        Parameters
+        ----------
+        vectors : sequence or ndarray
+            A ready vector for each draft, or ``None``; a matrix for vectors of all.
+        first_record : int, optional
+            The number of the first among many, for messages.
+        """
         self.file.require_writable()
+        matrix = isinstance(vectors, np.ndarray)
+        given = [i for i in range(len(drafts)) if matrix or vectors[i] is not None]
+        known: dict[int, str] = {}
         with self.file.read() as connection:
             self.sync(connection)
-            known = _known(connection, drafts, first_record)
-        todo = [i for i in range(len(drafts)) if i not in known]
+            if len(given) < len(drafts):  # what is there already need not be encoded
+                known = _known(connection, drafts, first_record)
         encoded: dict[int, Encoded] = {}
         made_by: EncoderStamp | None = None
         note = ""
-        given = [i for i in todo if vectors[i] is not None]
+        given = [i for i in given if i not in known]
         if given:
             made_by = self.slot.recorded or stamp(self.slot.get())
-            for i in given:
-                source = "vector" if first_record is None else f"record {first_record + i}: vector"
-                row = check_vectors([vectors[i]], 1, made_by.dimension, source)[0]
-                encoded[i] = Encoded(vector_bytes(row))
-        plain = [i for i in todo if vectors[i] is None]
+            rows = vectors if len(given) == len(drafts) else [vectors[i] for i in given]
+            checked = _checked(rows, given, made_by.dimension, first_record).astype("<f4", copy=False)
+            encoded.update((i, Encoded(row.tobytes())) for i, row in zip(given, checked, strict=True))
+        plain = [i for i in range(len(drafts)) if i not in known and i not in encoded]
         if plain:
             results, made, note = self.slot.encode_each([drafts[i].content for i in plain], self.policy)
             made_by = made or made_by
             encoded.update((i, result) for i, result in zip(plain, results, strict=True) if result is not None)
-        duplicates: dict[int, tuple[str, ...]] = {}
         with self.file.write() as connection:
             # Another process may have stored some of these, or changed the encoder, since the look above.
             known = _known(connection, drafts, first_record)
-            todo = [i for i in todo if i not in known]
+            todo = [i for i in range(len(drafts)) if i not in known]
+            fresh = [drafts[i] for i in todo]
             encoder_id, note = self.encoder_for(connection, made_by, note) if encoded else (None, note)
+            same = writing.same_content(connection, [new.content for new in fresh])
             writing.insert(
-                connection,
-                [drafts[i] for i in todo],
-                [encoded.get(i) if encoder_id is not None else None for i in todo],
-                encoder_id,
+                connection, fresh, [encoded.get(i) if encoder_id is not None else None for i in todo], encoder_id
             )
             for i, memory_id in known.items():
                 writing.keep_key(connection, drafts[i], memory_id)
-            for i in todo:
-                if same := writing.exact_duplicates(connection, drafts[i].content, drafts[i].memory_id):
-                    duplicates[i] = same
+        for new in fresh:
+            if new.live:
+                same.setdefault(new.content, []).append(new.memory_id)
+        duplicates: dict[int, tuple[str, ...]] = {}
+        for i, new in zip(todo, fresh, strict=True):
+            of = same.get(new.content, ())
+            if len(of) > new.live:
+                duplicates[i] = tuple(sorted(memory_id for memory_id in of if memory_id != new.memory_id))
         waiting = sum(1 for i in todo if encoder_id is None or i not in encoded)
         return Outcome(known, duplicates, waiting, note)
 
@@ -209,7 +236,8 @@ class Writer:
         self,
         records: Iterable[str | Mapping[str, Any]],
         *,
-        batch_size: int = 256,
+        vectors: npt.ArrayLike | None = None,
+        batch_size: int = BATCH,
         resume_key: str | None = None,
         progress: Show = None,
     ) -> BulkResult:
@@ -219,27 +247,26 @@ class Writer:
         if not isinstance(records, Iterable) or hasattr(records, "to_dict"):
             hint = "; a DataFrame goes in as frame.to_dict('records')" if hasattr(records, "to_dict") else ""
             raise InvalidValue(f"records: expected contents or mappings, found {type(records).__name__}{hint}")
-        batch_size = whole(batch_size, "batch_size", least=1)
+        matrix = None if vectors is None else _matrix(vectors, records)
+        size = None if batch_size is BATCH else whole(batch_size, "batch_size", least=1)
+        encodings, ready = size or ENCODED, size or READY
         total = len(records) if isinstance(records, Sequence) else None
         ids: list[str] = []
         duplicates: dict[str, tuple[str, ...]] = {}
         created = existing = pending = 0
         note = ""
-        with Progress("remembering", total, progress) as shown:
-            for start, batch in _batches(records, batch_size):
-                drafts, vectors = [], []
-                for offset, record in enumerate(batch):
-                    try:
-                        values = {"content": record} if isinstance(record, str) else _record(record)
-                        if resume_key is not None:
-                            values.setdefault("idempotency_key", f"{resume_key}/{start + offset}")
-                        vectors.append(values.pop("vector", None))
-                        drafts.append(self.draft(values))
-                    except MemlabError as error:
-                        error.args = (f"record {start + offset}: {error}", *error.args[1:])
-                        raise
-                outcome = self.store_batch(drafts, vectors, first_record=start)
-                batch_ids = [outcome.known.get(i, new.memory_id) for i, new in enumerate(drafts)]
+        with Progress("remembering", total, progress) as shown, self.file.roomy():
+            for start, batch in _batches(records, encodings, ready, matrix is not None):
+                drafts, given = self._drafts(batch, start, resume_key, matrix is None)
+                rows: Any = given if matrix is None else matrix[start : start + len(batch)]
+                if len(rows) < len(batch):
+                    raise InvalidValue(
+                        f"vectors: expected a row for each record, found {len(rows) + start:,} rows only"
+                    )
+                outcome = self.store_batch(drafts, rows, first_record=start)
+                batch_ids = [new.memory_id for new in drafts]
+                for i, memory_id in outcome.known.items():
+                    batch_ids[i] = memory_id
                 ids += batch_ids
                 duplicates.update((batch_ids[i], of) for i, of in outcome.duplicates.items())
                 existing += len(outcome.known)
@@ -247,7 +274,32 @@ class Writer:
                 pending += outcome.pending
                 note = outcome.note or note
                 shown.advance(len(batch))
+        if matrix is not None and len(matrix) > len(ids):
+            raise InvalidValue(
+                f"vectors: expected a row for each record, found {len(matrix):,} rows for {len(ids):,} records, "
+                "which were stored"
+            )
         return BulkResult(tuple(ids), created, existing, duplicates, pending, note)
+
+    def _drafts(
+        self, batch: Sequence[Any], start: int, resume_key: str | None, may_have_vectors: bool
+    ) -> tuple[list[Draft], list[Any]]:
+        """The checked memories of a batch, and the vector that each record brings along or ``None``."""
+        drafts, vectors = [], []
+        for number, record in enumerate(batch, start):
+            try:
+                values = {"content": record} if isinstance(record, str) else _record(record)
+                if resume_key is not None:
+                    values.setdefault("idempotency_key", f"{resume_key}/{number}")
+                vector = values.pop("vector", None)
+                if vector is not None and not may_have_vectors:
+                    raise InvalidValue("vector: given in the record and in the argument vectors")
+                vectors.append(vector)
+                drafts.append(self.draft(values))
+            except MemlabError as error:
+                error.args = (f"record {number}: {error}", *error.args[1:])
+                raise
+        return drafts, vectors
 
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
         """See :meth:`MemoryStore.embed_pending`."""
@@ -288,10 +340,13 @@ class Writer:
 def _record(record: object) -> dict[str, Any]:
     if not isinstance(record, Mapping):
         raise InvalidValue(f"expected a content or a mapping, found {type(record).__name__}")
-    values = {name: value for name, value in record.items() if name not in _IGNORED and not _missing(value)}
-    for name in values:
+    values = {}
+    for name, value in record.items():
+        if name in _IGNORED or _missing(value):
+            continue
         if name not in _ACCEPTED:
             raise InvalidValue(f"{name!r} is no field of a memory; the fields are {', '.join(_ACCEPTED)}")
+        values[name] = value
     return values
 
 
@@ -300,20 +355,47 @@ def _missing(value: Any) -> bool:
     return value is None or (isinstance(value, (float, datetime, np.datetime64)) and value != value)
 
 
+def _matrix(vectors: npt.ArrayLike, records: Iterable[Any]) -> npt.NDArray[Any]:
+    try:
+        matrix = np.asarray(vectors)
+    except ValueError as error:
+        raise InvalidValue(f"vectors: expected a matrix with a row for each record, found {error}") from error
+    if matrix.ndim != 2:
+        raise InvalidValue(f"vectors: expected a matrix with a row for each record, found shape {matrix.shape}")
+    if isinstance(records, Sized) and len(records) != len(matrix):
+        raise InvalidValue(
+            f"vectors: expected a row for each record, found {len(matrix):,} rows for {len(records):,} records"
+        )
+    return matrix
+
+
+def _checked(rows: Any, places: Sequence[int], dimension: int, first_record: int | None) -> FloatMatrix:
+    """Vectors that came with their memories, as unit rows; what is wrong with one is said of its record."""
+    try:
+        return check_vectors(rows, len(places), dimension, "vector")
+    except EncoderError:
+        checked = []
+        for i, row in zip(places, rows, strict=True):
+            source = "vector" if first_record is None else f"record {first_record + i}: vector"
+            checked.append(check_vectors([row], 1, dimension, source))
+        return np.concatenate(checked)
+
+
 def _known(connection: sqlite3.Connection, drafts: Sequence[Draft], first_record: int | None) -> dict[int, str]:
     """Which drafts are in the store already (or earlier in the same batch): index to memory id."""
+    present = writing.present(
+        connection, [new.memory_id for new in drafts], [new.key for new in drafts if new.key is not None]
+    )
     known: dict[int, str] = {}
-    seen: dict[str, int] = {}
+    keys: dict[str, Draft] = {}
+    ids: dict[str, Draft] = {}
     for i, new in enumerate(drafts):
         try:
-            memory_id = writing.already_there(connection, new)
+            memory_id = present.find(new)
             if memory_id is None:
-                for name in filter(None, (new.key and f"key {new.key}", f"id {new.memory_id}")):
-                    if name in seen:
-                        if drafts[seen[name]].content != new.content:
-                            raise InvalidValue(f"{name} occurs twice in the records, with different content")
-                        memory_id = drafts[seen[name]].memory_id
-                    seen.setdefault(name, i)
+                if new.key is not None:
+                    memory_id = _seen(keys.setdefault(new.key, new), new, f"key {new.key}")
+                memory_id = _seen(ids.setdefault(new.memory_id, new), new, f"id {new.memory_id}") or memory_id
         except MemlabError as error:
             if first_record is not None:
                 error.args = (f"record {first_record + i}: {error}", *error.args[1:])
@@ -323,15 +405,26 @@ def _known(connection: sqlite3.Connection, drafts: Sequence[Draft], first_record
     return known
 
 
-def _batches(records: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+def _seen(first: Draft, new: Draft, name: str) -> str | None:
+    """The id of the first draft under the name, if that is another one."""
+    if first is new:
+        return None
+    if first.content != new.content:
+        raise InvalidValue(f"{name} occurs twice in the records, with different content")
+    return first.memory_id
+
+
+def _batches(records: Iterable[Any], encodings: int, most: int, all_ready: bool) -> Iterator[tuple[int, list[Any]]]:
+    """Records with the number of the first, at most ``most``, of which at most ``encodings`` bring no vector."""
     batch: list[Any] = []
-    start = 0
+    start = plain = 0
     for record in records:
         batch.append(record)
-        if len(batch) == size:
+        plain += not all_ready and not (isinstance(record, Mapping) and record.get("vector") is not None)
+        if plain >= encodings or len(batch) >= most:
             yield start, batch
-            start += size
-            batch = []
+            start += len(batch)
+            batch, plain = [], 0
     if batch:
         yield start, batch
 

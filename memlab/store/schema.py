@@ -305,6 +305,7 @@ CREATE TRIGGER memory_numbers_terms_deleted AFTER DELETE ON memory_numbers BEGIN
 END;
 """
 
+PRUNE_CHANGES = f"DELETE FROM memory_changes WHERE change <= (SELECT max(change) FROM memory_changes) - {CHANGES_KEPT}"
 # memlab writes many new memories at once without triggers (see memlab.store.bulk): it puts a row into bulk_write, which
 # these look at, and takes it out before it commits, so that no other connection ever sees one. The terms are part of
 # the one trigger now, which knows the number: what was done for it twice is done once.

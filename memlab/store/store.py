@@ -32,10 +32,11 @@ from memlab.store.records import (
     changed_columns,
     check_ids,
 )
-from memlab.store.remembering import BulkResult, Writer, stored_policy
+from memlab.store.remembering import BATCH, BulkResult, Writer, stored_policy
 from memlab.timestamps import format_time, from_stored, parse_time, utc_now
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
     from sqlite_utils import Database
 
@@ -310,7 +311,8 @@ class MemoryStore:
         self,
         records: Iterable[str | Mapping[str, Any]],
         *,
-        batch_size: int = 256,
+        vectors: npt.ArrayLike | None = None,
+        batch_size: int = BATCH,
         resume_key: str | None = None,
         progress: Show = None,
     ) -> BulkResult:
@@ -321,8 +323,12 @@ class MemoryStore:
         records : iterable of str or mapping
             Contents, or mappings with the arguments of :meth:`remember` (``content`` is required). The DataFrame of
             :meth:`memories` can be given as ``frame.to_dict("records")``.
+        vectors : array_like, shape (n, dimension), optional
+            A document vector for each record, made elsewhere with this store's encoder; in place of ``vector`` in the
+            records.
         batch_size : int
-            Records a transaction. What was committed stays if the work is interrupted.
+            Records a transaction; by default 256 of which the vectors are yet to be made, 8,192 with ready ones. What
+            was committed stays if the work is interrupted.
         resume_key : str, optional
             Makes a repetition of the same call go on where it stopped: record ``i`` gets the idempotency key
             ``resume_key/i``. Records with an id of their own resume without it.
@@ -337,8 +343,12 @@ class MemoryStore:
         ------
         InvalidValue, IdempotencyError, DuplicateIdError
             Naming the record. The batch it is in is not stored, those before are.
+        EncoderError
+            If a vector does not fit the store; the same holds.
         """
-        return self._writer.remember_many(records, batch_size=batch_size, resume_key=resume_key, progress=progress)
+        return self._writer.remember_many(
+            records, vectors=vectors, batch_size=batch_size, resume_key=resume_key, progress=progress
+        )
 
     def embed_pending(self, *, batch_size: int = 256, progress: Show = None) -> int:
         """Give vectors to the memories that wait for one; returns how many got theirs.

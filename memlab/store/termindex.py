@@ -7,10 +7,10 @@ transaction. Until then a memory waits in ``memory_terms_pending``, which is com
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from memlab.store import schema
-from memlab.store.analysis import ANALYSIS_VERSION, analyse
+from memlab.store.analysis import ANALYSIS_VERSION, joined_tokens
 
 BATCH = 2000
 
@@ -24,6 +24,7 @@ _PENDING = f"""
 SELECT p.number, {_TEXTS} FROM memory_terms_pending p
 LEFT JOIN memory_numbers n ON n.number = p.number
 LEFT JOIN memories m ON m.id = n.id AND m.trashed_at IS NULL ORDER BY p.number LIMIT ?"""
+_INSERT = "INSERT INTO memory_terms (rowid, content, labels) VALUES (?, ?, ?)"
 _STORED = f"""
 SELECT n.id, t.content, t.labels, {_TEXTS} FROM memory_terms t
 JOIN memory_numbers n ON n.number = t.rowid JOIN memories m ON m.id = n.id WHERE m.trashed_at IS NULL"""
@@ -89,7 +90,7 @@ def update(connection: sqlite3.Connection, batches: int | None = None) -> int:
             (last,),
         )
         connection.executemany(
-            "INSERT INTO memory_terms (rowid, content, labels) VALUES (?, ?, ?)",
+            _INSERT,
             ((number, *_terms(texts)) for number, *texts in rows if texts[0] is not None),
         )
         connection.execute("DELETE FROM memory_terms_pending WHERE number <= ?", (last,))
@@ -98,10 +99,34 @@ def update(connection: sqlite3.Connection, batches: int | None = None) -> int:
     return done
 
 
+def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str, tuple[str | None, ...]]]) -> None:
+    """Index live memories that are neither in the index nor waiting for it.
+
+    Parameters
+    ----------
+    rows : iterable of (number, content, labels)
+        Labels as :data:`memory_search` has them: category, project, tags and files.
+    """
+    known: dict[tuple[str | None, ...], str] = {}  # few differ among many memories
+
+    def joined(labels: tuple[str | None, ...]) -> str:
+        if labels not in known:
+            known[labels] = _joined(label or "" for label in labels)
+        return known[labels]
+
+    connection.executemany(
+        _INSERT, [(number, joined_tokens(content), joined(labels)) for number, content, labels in rows]
+    )
+
+
 def _terms(texts: list[bytes | None]) -> tuple[str, str]:
     """The columns ``content`` and ``labels`` of a memory."""
-    content, *labels = (analyse(_text(value)) for value in texts)
-    return " ".join(content), " ".join(token for tokens in labels for token in tokens)
+    content, *labels = map(_text, texts)
+    return joined_tokens(content), _joined(labels)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return " ".join(filter(None, map(joined_tokens, texts)))
 
 
 def _text(value: bytes | None) -> str:

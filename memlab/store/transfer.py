@@ -140,53 +140,72 @@ def take_in(store: MemoryStore, arrivals: Sequence[Arrival], made_by: EncoderSta
     DuplicateIdError, IdempotencyError
         If an id or a key stands for other content; nothing is stored then.
     """
-    created = existing = with_vector = 0
-    duplicates: dict[str, tuple[str, ...]] = {}
+    existing = 0
+    fresh: list[Arrival] = []
     with store._file.write() as connection:
         encoder_id: int | None = None
         if made_by is not None and any(new.encoded for new in arrivals):
             encoder_id, _ = store._writer.encoder_for(connection, made_by, "")
+        present = writing.present(
+            connection,
+            (new.draft.memory_id for new in arrivals),
+            (key for new in arrivals for key in (*new.keys, new.draft.key) if key is not None),
+        )
         for new in arrivals:
             try:
-                known = _already_there(connection, new)
+                known = _already_there(present, new)
             except MemlabError as error:
                 error.args = (f"{new.label}: {error}", *error.args[1:])
                 raise
             if known is not None:
                 existing += 1
                 continue
-            encoded = new.encoded if encoder_id is not None else None
-            writing.insert(connection, [new.draft], [encoded], encoder_id)
-            _insert_rest(connection, new)
-            created += 1
-            with_vector += encoded is not None
-            if same := writing.exact_duplicates(connection, new.draft.content, new.draft.memory_id):
-                duplicates[new.draft.memory_id] = same
-    return Taken(created, existing, with_vector, duplicates)
+            fresh.append(new)
+            present.contents[new.draft.memory_id] = new.draft.content
+            for key, hashed in _keys(new).items():
+                present.keys[key] = (new.draft.memory_id, hashed)
+        drafts = [new.draft for new in fresh]
+        same = writing.same_content(connection, [new.content for new in drafts])
+        encoded = [new.encoded if encoder_id is not None else None for new in fresh]
+        writing.insert(connection, drafts, encoded, encoder_id)
+        _insert_rest(connection, fresh)
+    duplicates: dict[str, tuple[str, ...]] = {}
+    for new_draft in drafts:
+        of = same.setdefault(new_draft.content, [])
+        if of:
+            duplicates[new_draft.memory_id] = tuple(sorted(of))
+        if new_draft.live:
+            of.append(new_draft.memory_id)
+    return Taken(len(fresh), existing, sum(has is not None for has in encoded), duplicates)
 
 
-def _already_there(connection: sqlite3.Connection, new: Arrival) -> str | None:
+def _keys(new: Arrival) -> dict[str, str]:
+    """Idempotency keys to the hash of their content, that of the draft included."""
+    own = {} if new.draft.key is None else {new.draft.key: writing.content_hash(new.draft.content)}
+    return {**own, **new.keys}
+
+
+def _already_there(present: writing.Present, new: Arrival) -> str | None:
     for key, hashed in new.keys.items():
-        row = connection.execute(
-            "SELECT memory_id, content_hash FROM idempotency_keys WHERE key = ?", (key,)
-        ).fetchone()
-        if row is None or row[0] == new.draft.memory_id:
+        stands_for = present.keys.get(key)
+        if stands_for is None or stands_for[0] == new.draft.memory_id:
             continue
-        if row[1] != hashed:
+        memory_id, found = stands_for
+        if found != hashed:
             raise IdempotencyError(
-                f"the idempotency key {key!r} of memory {new.draft.memory_id} stands for memory {row[0]} in this "
+                f"the idempotency key {key!r} of memory {new.draft.memory_id} stands for memory {memory_id} in this "
                 "store, which was stored with other content; take the key out of the line, or purge the memory"
             )
-        return str(row[0])
-    return writing.already_there(connection, new.draft)
+        return memory_id
+    return present.find(new.draft)
 
 
-def _insert_rest(connection: sqlite3.Connection, new: Arrival) -> None:
+def _insert_rest(connection: sqlite3.Connection, fresh: Sequence[Arrival]) -> None:
     connection.executemany(
         "INSERT INTO memory_revisions (memory_id, revision, content, replaced_at) VALUES (?, ?, ?, ?)",
-        [(new.draft.memory_id, number, *revision) for number, revision in enumerate(new.revisions, 1)],
+        [(new.draft.memory_id, number, *revision) for new in fresh for number, revision in enumerate(new.revisions, 1)],
     )
     connection.executemany(
         "INSERT INTO idempotency_keys (key, memory_id, content_hash) VALUES (?, ?, ?)",
-        [(key, new.draft.memory_id, hashed) for key, hashed in new.keys.items()],
+        [(key, new.draft.memory_id, hashed) for new in fresh for key, hashed in new.keys.items()],
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from memlab.errors import DuplicateIdError, IdempotencyError, UnknownMemory
+from memlab.store import bulk
 from memlab.store.encoding import Encoded
-from memlab.store.records import DRAFT_COLUMNS, Draft, is_storable, shorten
+from memlab.store.records import Draft, is_storable, shorten
 
-_INSERT = (
-    f"INSERT INTO memories (id, content, vector, encoder_id, {', '.join(DRAFT_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * (4 + len(DRAFT_COLUMNS)))})"
-)
 _INSERT_PASSAGE = (
     "INSERT INTO {table} (memory_id, position, start_offset, end_offset, vector{more}) VALUES (?, ?, ?, ?, ?{marks})"
 )
@@ -25,36 +24,66 @@ def content_hash(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8")).hexdigest()
 
 
-def already_there(connection: sqlite3.Connection, new: Draft) -> str | None:
-    """The id under which ``new`` is in the store already, by its idempotency key or its id.
+@dataclass
+class Present:
+    """What the store has under the ids and idempotency keys of memories on their way in.
 
-    Raises
-    ------
-    IdempotencyError
-        If the key was used for other content.
-    DuplicateIdError
-        If the id is taken by a memory with other content.
+    Attributes
+    ----------
+    contents : dict of str to str
+        Memory id to content.
+    keys : dict of str to (memory_id, content_hash)
     """
-    if new.key is not None:
-        row = connection.execute(
-            "SELECT memory_id, content_hash FROM idempotency_keys WHERE key = ?", (new.key,)
-        ).fetchone()
-        if row is not None:
-            if row[1] != content_hash(new.content):
+
+    contents: dict[str, str]
+    keys: dict[str, tuple[str, str]]
+
+    def find(self, new: Draft) -> str | None:
+        """The id under which ``new`` is there already, by its idempotency key or its id.
+
+        Raises
+        ------
+        IdempotencyError
+            If the key was used for other content.
+        DuplicateIdError
+            If the id is taken by a memory with other content.
+        """
+        if new.key is not None and (stands_for := self.keys.get(new.key)) is not None:
+            memory_id, hashed = stands_for
+            if hashed != content_hash(new.content):
                 raise IdempotencyError(
-                    f"the idempotency key {new.key!r} stands for memory {row[0]}, which was stored with other "
-                    f"content than {shorten(new.content, 60)!r}; use a new key, or update({row[0]!r}, ...)"
+                    f"the idempotency key {new.key!r} stands for memory {memory_id}, which was stored with other "
+                    f"content than {shorten(new.content, 60)!r}; use a new key, or update({memory_id!r}, ...)"
                 )
-            return str(row[0])
-    row = connection.execute("SELECT content FROM memories WHERE id = ?", (new.memory_id,)).fetchone()
-    if row is None:
-        return None
-    if row[0] != new.content:
-        raise DuplicateIdError(
-            f"memory {new.memory_id} exists with other content ({shorten(row[0], 60)!r}); choose another id, "
-            f"or update({new.memory_id!r}, ...)"
+            return memory_id
+        content = self.contents.get(new.memory_id)
+        if content is None:
+            return None
+        if content != new.content:
+            raise DuplicateIdError(
+                f"memory {new.memory_id} exists with other content ({shorten(content, 60)!r}); choose another id, "
+                f"or update({new.memory_id!r}, ...)"
+            )
+        return new.memory_id
+
+
+def present(connection: sqlite3.Connection, ids: Iterable[str], keys: Iterable[str]) -> Present:
+    """Look up ids and idempotency keys."""
+    contents = connection.execute(
+        "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (_json(ids),)
+    )
+    found = Present(dict(contents.fetchall()), {})
+    if wanted := list(keys):
+        rows = connection.execute(
+            "SELECT key, memory_id, content_hash FROM idempotency_keys WHERE key IN (SELECT value FROM json_each(?))",
+            (_json(wanted),),
         )
-    return new.memory_id
+        found.keys.update((key, (memory_id, hashed)) for key, memory_id, hashed in rows)
+    return found
+
+
+def _json(values: Iterable[str]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
 
 
 def keep_key(connection: sqlite3.Connection, new: Draft, memory_id: str) -> None:
@@ -67,31 +96,39 @@ def keep_key(connection: sqlite3.Connection, new: Draft, memory_id: str) -> None
         )
 
 
-def exact_duplicates(connection: sqlite3.Connection, content: str, besides: str) -> tuple[str, ...]:
-    """Ids of the live memories whose content is ``content`` to the letter, without ``besides``."""
-    # The plus: from `content = :text` SQLite would work out the substr() and then not see that an index has it.
+def same_content(connection: sqlite3.Connection, contents: Sequence[str]) -> dict[str, list[str]]:
+    """Content to the ids, ascending, of the live memories that have it to the letter; without those nobody has."""
+    found: dict[str, list[str]] = {}
+    plain = [content for content in contents if "\x00" not in content]  # where SQLite's JSON functions end a text
+    # The plus: from `content = value` SQLite would work out the substr() and then not see that an index has it.
     rows = connection.execute(
-        "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(:text, 1, 48) "
-        "AND length(content) = length(:text) AND +content = :text "
-        "AND trashed_at IS NULL AND id <> :besides ORDER BY id",
-        {"text": content, "besides": besides},
-    )
-    return tuple(row[0] for row in rows)
+        "SELECT w.key, m.id FROM json_each(?) w CROSS JOIN memories m "
+        "ON substr(content, 1, 48) = substr(w.value, 1, 48) AND length(content) = length(w.value) "
+        "AND +content = w.value WHERE m.trashed_at IS NULL ORDER BY m.id",
+        (_json(plain),),
+    ).fetchall()
+    rows = [(plain[at], memory_id) for at, memory_id in rows]
+    for content in {content for content in contents if "\x00" in content}:
+        odd = connection.execute(
+            "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(:text, 1, 48) "
+            "AND length(content) = length(:text) AND +content = :text AND trashed_at IS NULL ORDER BY id",
+            {"text": content},
+        )
+        rows += [(content, memory_id) for (memory_id,) in odd]
+    for content, memory_id in rows:
+        found.setdefault(content, []).append(memory_id)
+    return found
 
 
 def insert(
     connection: sqlite3.Connection, drafts: Sequence[Draft], encoded: Sequence[Encoded | None], encoder_id: int | None
 ) -> None:
     """Add new memories; one without an ``Encoded`` is kept as pending."""
-    connection.executemany(
-        _INSERT,
-        [
-            (new.memory_id, new.content, *_vector(has, encoder_id), *new.columns)
-            for new, has in zip(drafts, encoded, strict=True)
-        ],
-    )
+    bulk.insert(connection, drafts, [_vector(has, encoder_id) for has in encoded])
     _insert_passages(
-        connection, ((new.memory_id, has) for new, has in zip(drafts, encoded, strict=True) if has), encoder_id
+        connection,
+        ((new.memory_id, has) for new, has in zip(drafts, encoded, strict=True) if has and has.passages),
+        encoder_id,
     )
     connection.executemany(
         "INSERT INTO idempotency_keys (key, memory_id, content_hash) VALUES (?, ?, ?)",

@@ -27,6 +27,7 @@ TABLES = (
     "memory_revisions",
     "idempotency_keys",
     "memory_changes",
+    "bulk_write",
     "staged_vectors",
     "staged_passages",
 )
@@ -123,10 +124,10 @@ def terms_from_scratch(path: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def postings(path: Path) -> list[tuple[Any, ...]]:
-    """Every occurrence that FTS5 has in the term index: term, number, column, position."""
+def postings(path: Path, index: str = "memory_terms") -> list[tuple[Any, ...]]:
+    """Every occurrence that FTS5 has in an index: term, number, column, position."""
     with contextlib.closing(raw_connection(path)) as connection:
-        connection.execute("CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, memory_terms, instance)")
+        connection.execute(f"CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, {index}, instance)")
         return connection.execute("SELECT * FROM temp.instances ORDER BY 1, 2, 3, 4").fetchall()
 
 
