@@ -20,8 +20,8 @@ _COLUMNS = ("id", "content", "vector", "encoder_id", *DRAFT_COLUMNS)
 _INSERT = f"INSERT INTO memories ({', '.join(_COLUMNS)}) VALUES "
 _ROW = f"({', '.join('?' * len(_COLUMNS))})"
 # A table with triggers makes SQLite copy every page that a statement changes, lest it has to undo the statement alone:
-# half the time of an insertion, if every row is a statement.
-_AT_ONCE = 64
+# half the time of an insertion, if every row is a statement. Older builds of SQLite take 999 values in one.
+_AT_ONCE = 999 // len(_COLUMNS)
 _INSERT_SEARCH = (
     "INSERT INTO memory_search (rowid, id, content, category, project, tags, files) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )

@@ -99,7 +99,8 @@ def keep_key(connection: sqlite3.Connection, new: Draft, memory_id: str) -> None
 def same_content(connection: sqlite3.Connection, contents: Sequence[str]) -> dict[str, list[str]]:
     """Content to the ids, ascending, of the live memories that have it to the letter; without those nobody has."""
     found: dict[str, list[str]] = {}
-    plain = [content for content in contents if "\x00" not in content]  # where SQLite's JSON functions end a text
+    wanted = dict.fromkeys(contents)
+    plain = [content for content in wanted if "\x00" not in content]  # where SQLite's JSON functions end a text
     # The plus: from `content = value` SQLite would work out the substr() and then not see that an index has it.
     rows = connection.execute(
         "SELECT w.key, m.id FROM json_each(?) w CROSS JOIN memories m "
@@ -108,7 +109,7 @@ def same_content(connection: sqlite3.Connection, contents: Sequence[str]) -> dic
         (_json(plain),),
     ).fetchall()
     rows = [(plain[at], memory_id) for at, memory_id in rows]
-    for content in {content for content in contents if "\x00" in content}:
+    for content in (content for content in wanted if "\x00" in content):
         odd = connection.execute(
             "SELECT id FROM memories WHERE substr(content, 1, 48) = substr(:text, 1, 48) "
             "AND length(content) = length(:text) AND +content = :text AND trashed_at IS NULL ORDER BY id",

@@ -72,7 +72,10 @@ def insert_by_triggers(connection: sqlite3.Connection, rows: list[tuple[Any, ...
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(st.lists(RECORDS, min_size=1, max_size=4), min_size=1, max_size=3), st.sampled_from([1, 3, 64, 70]))
+@given(
+    st.lists(st.lists(RECORDS, min_size=1, max_size=4), min_size=1, max_size=3),
+    st.sampled_from([1, 3, bulk._AT_ONCE, 70]),
+)
 def test_the_same_tables_as_row_by_row(tmp_path_factory, batches, repeated):
     folder = tmp_path_factory.mktemp("pair")
     with (
@@ -127,6 +130,13 @@ def test_duplicates_are_those_that_one_finds_by_hand(tmp_path_factory, records, 
         result = store.remember_many(records[cut:])
         assert result.duplicates == duplicates_by_hand(store, result.memory_ids)
         assert_sound(store)
+
+
+def test_a_content_that_is_there_and_comes_several_times(store):
+    old = store.remember("same").memory_id
+    result = store.remember_many(["same", "same", "other"])
+    one, two, _ = result.memory_ids
+    assert result.duplicates == {one: tuple(sorted([old, two])), two: tuple(sorted([old, one]))}
 
 
 def test_a_number_that_another_program_left_behind(store):
