@@ -245,8 +245,7 @@ def _corpus_seconds(watch: Watched, store: MemoryStore, policy: PassagePolicy) -
 
 def _vector_bytes(store: MemoryStore) -> int:
     with store.view() as view:
-        blocks = (view.snapshot.documents, view.snapshot.passages)
-        return sum(len(block) * block.matrix.shape[1] * block.matrix.itemsize for block in blocks)
+        return 4 * view.snapshot.dimension * (len(view.documents) + len(view.passages))
 
 
 def _named(given: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class RoundedVectorChannel:
         """See :class:`~memlab.retrieval.channels.base.Channel`."""
         if query.vector is None or not numbers:
             return {}
-        block = self._block(view.snapshot)
+        block = self._block(view)
         rows = np.flatnonzero(block.alive & np.isin(block.owners, np.array(numbers, np.int64)))
         cosines = block.exact(query.vector, rows).tolist()
         return {number: (cosine, None) for number, cosine in zip(block.owners[rows].tolist(), cosines, strict=True)}
@@ -131,7 +131,7 @@ class RoundedVectorChannel:
 
     def _best(self, vector: FloatMatrix, view: ReadView, depth: int) -> list[tuple[str, int, float]]:
         """The nearest memories: id, number and cosine, by cosine and then id."""
-        block = self._block(view.snapshot)
+        block = self._block(view)
         numbers, _, cosines = nearest(block, vector, depth, block.rows(view.allowed()))
         ids = view.ids(numbers.tolist())
         rows = [
@@ -141,12 +141,12 @@ class RoundedVectorChannel:
         ]
         return sorted(rows, key=lambda row: (-row[2], row[0]))[:depth]
 
-    def _block(self, snapshot: Snapshot) -> Block:
-        """The rounded vectors of a snapshot, made once for all queries."""
-        if not self._last or self._last[0][0] is not snapshot:
-            exact = snapshot.documents
-            block = Block(exact.owners, exact.labels, rounded(exact.matrix, self.precision), exact.alive)
-            self._last[:] = [(snapshot, block)]
+    def _block(self, view: ReadView) -> Block:
+        """The rounded vectors of a view's snapshot, made once for all queries."""
+        if not self._last or self._last[0][0] is not view.snapshot:
+            owners, labels, matrix = view.documents.matrix()
+            block = Block.build(owners, labels, rounded(matrix, self.precision))
+            self._last[:] = [(view.snapshot, block)]
         return self._last[0][1]
 
 
@@ -298,6 +298,6 @@ def compare_precisions(
     }
     comparison = compare(systems, queries, qrels, chosen, limit=depth, now=now, progress=progress)
     with store.view() as view:
-        vectors, dimension = len(view.snapshot.documents), view.snapshot.documents.matrix.shape[1]
+        vectors, dimension = len(view.documents), view.snapshot.dimension
     sizes = {name: vectors * bytes_a_vector(dimension, name) for name in names}
     return PrecisionComparison(comparison, sizes, vectors)

@@ -135,14 +135,9 @@ class OlderRetriever:
 
 def _ranked(view: ReadView, vector: FloatMatrix, now: datetime, depth: int) -> tuple[RankedMemory, ...]:
     """The ``depth`` memories with the highest score, by score and then id."""
-    documents = view.snapshot.documents
-    at = documents.rows(view.allowed())
-    at = np.arange(len(documents.owners)) if at is None else at
-    facts = view.facts(documents.owners[at].tolist())
-    rows = [
-        (*facts[number], number, cosine)
-        for number, cosine in zip(documents.owners[at].tolist(), documents.exact(vector, at).tolist(), strict=True)
-    ]
+    numbers, _, cosines = view.documents.all(vector, view.documents.part(view.allowed()))
+    facts = view.facts(numbers.tolist())
+    rows = [(*facts[number], number, cosine) for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)]
     rows.sort(key=lambda row: row[0])  # by id, so that every stable order below breaks ties by it
     ages = np.array([age_days(from_stored(created), now) for _, created, _, _, _ in rows])
     terms = np.array(

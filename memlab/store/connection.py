@@ -24,7 +24,7 @@ from memlab.errors import (
     StoreReadOnly,
     StoreTooNew,
 )
-from memlab.store import schema, termindex
+from memlab.store import codetable, schema, termindex
 
 _MAGIC = b"SQLite format 3\x00"
 BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
@@ -112,8 +112,8 @@ class StoreFile:
             needed = {"memories", "memory_search", "memory_numbers"}
             if version >= schema.TERMS_SINCE:
                 needed |= {"memory_terms", "memory_terms_pending", "memory_terms_vocabulary"}
-            if version >= schema.BULK_SINCE:
-                needed |= {"bulk_write"}
+            if version >= schema.SIZE_SINCE:
+                needed |= {"bulk_write", "document_codes", "passage_codes"}
             if not needed <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
@@ -287,15 +287,24 @@ class StoreFile:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction: all of it is committed, or after any exception nothing. The term index follows in it."""
+        """A write transaction: all of it is committed, or after any exception nothing.
+
+        The term index and the codes of the vectors follow in it; of a store without codes that has become large, the
+        codes are made after it.
+        """
         self.require_writable()
         with _translated(self.path), self._in_use() as connection:
-            many = not connection.in_transaction and termindex.many_pending(connection)
+            outermost = not connection.in_transaction
+            many = outermost and termindex.many_pending(connection)
         if many:
             sum(self.index_terms())
         with self._changing() as connection:
             yield connection
             termindex.update(connection)
+            more = codetable.update(connection)
+        if more and outermost:
+            with contextlib.suppress(StoreLocked, StoreFull):  # what was to be written is; the next writer goes on
+                sum(self.make_codes())
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[_Connection]:
@@ -327,14 +336,32 @@ class StoreFile:
                 return
             yield done
 
+    def make_codes(self, *, anew: bool = False) -> Iterator[int]:
+        """Bring the codes of the vectors up to date in short transactions; tells 1 after each."""
+        if anew:
+            with self._changing() as connection:
+                codetable.drop(connection)
+        more = True
+        while more:
+            with self._changing() as connection:
+                more = codetable.update(connection)
+            yield 1
+
     def try_to_index_terms(self) -> bool:
-        """The same for a reader, who can do without: False if another writer holds the store or it cannot be written.
+        """Index terms as a reader, who can do without: False if another writer holds the store or nobody can write.
 
         What another program wrote and could not analyse itself is little as a rule, so the wait is short too.
         """
+        return self._try(self.index_terms())
+
+    def try_to_make_codes(self, *, anew: bool) -> bool:
+        """Make codes in the same way."""
+        return self._try(self.make_codes(anew=anew))
+
+    def _try(self, work: Iterator[int]) -> bool:
         try:
             with self._patience(min(self.busy_timeout, _READERS_PATIENCE)):
-                sum(self.index_terms())
+                sum(work)
         except (StoreLocked, StoreFull, StoreReadOnly):
             return False
         return True

@@ -16,7 +16,7 @@ import numpy as np
 from memlab.encoders.base import Encoder, EncoderStamp, stamp
 from memlab.errors import InvalidValue, StoreError
 from memlab.progress import Progress, Show
-from memlab.store import reading, termindex, writing
+from memlab.store import codetable, reading, termindex, writing
 from memlab.store.connection import StoreFile
 from memlab.store.encoding import (
     PassagePolicy,
@@ -184,6 +184,7 @@ def check(connection: sqlite3.Connection, encoder: EncoderStamp | None) -> Check
             unindexed = reading.count(connection, "trashed_at IS NULL")
         problems += _index_faults(connection)
     problems += _vector_faults(connection, encoder)
+    problems += codetable.faults(connection)
     problems += _passage_faults(connection)
     return CheckReport(
         problems=tuple(problems),
@@ -216,8 +217,9 @@ def _index_faults(connection: sqlite3.Connection) -> list[str]:
 
 
 def reindex(file: StoreFile, *, progress: Show) -> int:
-    """Make the term index anew."""
+    """Make the term index anew, and the codes of the vectors."""
     file.start_terms_anew()
+    sum(file.make_codes(anew=True))
     with file.read() as connection:
         total = _count(connection, "memory_terms_pending")
     count = 0
@@ -373,6 +375,13 @@ def _still(connection: sqlite3.Connection, goal: str) -> None:
 
 def _take_over(connection: sqlite3.Connection, wanted: EncoderStamp, policy: PassagePolicy) -> int:
     encoder_id = record_encoder(connection, wanted)
+    codetable.drop(connection)
+    # Other passages need not mean another document vector, which alone the triggers see.
+    with_passages = (
+        "INSERT INTO memory_changes (number) SELECT number FROM memory_numbers "
+        "WHERE id IN (SELECT memory_id FROM memory_passages)"
+    )
+    connection.execute(with_passages)
     connection.execute("DELETE FROM memory_passages")
     changed = connection.execute(
         "UPDATE memories SET encoder_id = ?, "
@@ -384,6 +393,7 @@ def _take_over(connection: sqlite3.Connection, wanted: EncoderStamp, policy: Pas
         "SELECT memory_id, position, start_offset, end_offset, vector, ? FROM staged_passages",
         (encoder_id,),
     )
+    connection.execute(with_passages)
     connection.execute("DELETE FROM staged_vectors")
     connection.execute("DELETE FROM staged_passages")
     connection.execute("DELETE FROM store_settings WHERE key = 'reembed'")

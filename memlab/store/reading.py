@@ -6,13 +6,17 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from memlab.encoders.base import EncoderStamp, FloatMatrix
+from memlab.encoders.base import EncoderStamp
+from memlab.store.blocks import Block, BoolArray, CodedBlock, FloatArray, IntArray
 from memlab.store.filters import Filters
-from memlab.store.index import BoolArray, FloatArray, IntArray, Snapshot
+from memlab.store.index import Snapshot
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
+from memlab.store.vectorfile import DOCUMENTS, PASSAGES, Kind
+from memlab.store.vectors import Vectors
 
 SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
 TERM_COLUMNS = ("content", "labels")  # of the term index; labels are category, project, tags and files
@@ -96,7 +100,6 @@ class ReadView:
     filters: Filters = field(default_factory=Filters)
     terms_ready: bool = False
     _allowed: IntArray | None = None
-    _scanned: tuple[FloatMatrix, FloatMatrix] | None = None
     _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
 
     def allowed(self) -> IntArray | None:
@@ -113,26 +116,18 @@ class ReadView:
             self._allowed = np.fromiter((row[0] for row in rows), dtype=np.int64)
         return self._allowed
 
-    def document_scores(self, vector: FloatMatrix, rows: IntArray | None) -> FloatMatrix:
-        """Cosines in float32 of the document vectors of ``rows``; a whole scan is made once for all channels.
+    @cached_property
+    def documents(self) -> Vectors:
+        """The document vectors."""
+        return self._vectors(DOCUMENTS, self.snapshot.documents)
 
-        Parameters
-        ----------
-        vector : ndarray of float32, shape (dimension,)
-        rows : ndarray of int64 or None
-            Indices into ``snapshot.documents``; ``None`` for all.
+    @cached_property
+    def passages(self) -> Vectors:
+        """The vectors of passages, of memories that have several."""
+        return self._vectors(PASSAGES, self.snapshot.passages)
 
-        Returns
-        -------
-        ndarray of float32, shape (len(rows),)
-        """
-        documents = self.snapshot.documents
-        # Gathering most of a matrix costs more than scanning it.
-        if rows is not None and len(rows) * 4 <= len(documents.owners):
-            return documents.scores(vector, rows)
-        if self._scanned is None or self._scanned[0] is not vector:
-            self._scanned = (vector, documents.scores(vector, None))
-        return self._scanned[1] if rows is None else self._scanned[1][rows]
+    def _vectors(self, kind: Kind, block: Block | CodedBlock) -> Vectors:
+        return Vectors(block, self.connection, kind, self.snapshot.encoder_id, self.snapshot.dimension)
 
     def keyword(
         self,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
 SCHEMA_VERSION = 3  # PRAGMA user_version: the number of migrations
 TERMS_SINCE = 2  # the schema version that brought the term index
-BULK_SINCE = 3  # the one that lets many memories be written around the triggers
+SIZE_SINCE = 3  # the one for large stores: many memories written around the triggers, codes of vectors
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -326,6 +326,23 @@ CREATE TRIGGER memory_changes_pruned AFTER INSERT ON memory_changes WHEN NOT EXI
 END;
 """
 
+# Codes of vectors, see memlab.store.codetable; a row has those of the memories of 64 numbers: where they are, whose
+# (the number's last six bits), which passage each is of, and the codes. Empty in a small store.
+_CODES = """
+CREATE TABLE document_codes (
+    block INTEGER PRIMARY KEY,
+    owners BLOB NOT NULL,
+    labels BLOB NOT NULL,
+    codes BLOB NOT NULL
+);
+CREATE TABLE passage_codes (
+    block INTEGER PRIMARY KEY,
+    owners BLOB NOT NULL,
+    labels BLOB NOT NULL,
+    codes BLOB NOT NULL
+);
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -359,8 +376,8 @@ def migrations() -> Migrations:
             db.execute(statement)
 
     @steps()
-    def m003_bulk(db: Database) -> None:
-        for statement in _statements(_BULK):
+    def m003_size(db: Database) -> None:
+        for statement in _statements(_BULK + _CODES):
             db.execute(statement)
 
     _NO_REPEAT["set"] = steps

@@ -616,7 +616,7 @@ class MemoryStore:
     def vectors(self) -> tuple[list[str], FloatMatrix]:
         """Ids of the live memories that have a vector, and the vectors, float32, shape (n, dimension)."""
         with self.view() as view:
-            numbers, matrix = view.snapshot.document_vectors()
+            numbers, _, matrix = view.documents.matrix()
             ids = view.ids(numbers.tolist())
         return [ids[number] for number in numbers.tolist()], matrix
 
@@ -652,13 +652,14 @@ class MemoryStore:
         Takes no write lock, except for a short one where another program has written memories whose terms are not in
         the term index yet.
         """
-        indexing = 0 if self.read_only else 3  # attempts
+        indexing, coding = (0, 0) if self.read_only else (3, 1)  # attempts
         for _ in range(20):
             nested, keep = self._file.in_transaction, not self._file.may_roll_back
             with self._file.read() as connection:
                 ready = termindex.ready(connection)
-                if ready or nested or not indexing:
-                    encoder_id, recorded = recorded_encoder(connection)
+                encoder_id, recorded = recorded_encoder(connection)
+                code = bool(coding) and not nested and self._index.wants_codes(connection, encoder_id)
+                if nested or not (code or (indexing and not ready)):
                     dimension = recorded.dimension if recorded else 1
                     snapshot = self._index.snapshot(connection, encoder_id, dimension, keep=keep)
                     if snapshot is None and nested:
@@ -670,7 +671,12 @@ class MemoryStore:
                         yield reading.ReadView(connection, snapshot, recorded, live, filters or Filters(), ready)
                         return
                     continue
-            indexing = indexing - 1 if self._file.try_to_index_terms() else 0
+            if indexing and not ready:
+                indexing = indexing - 1 if self._file.try_to_index_terms() else 0
+            if code:
+                coding = 0
+                self._file.try_to_make_codes(anew=self._index.damaged)
+                self._index.damaged = False
         raise MemlabError(
             f"{self.path}: could not get a steady view in 20 attempts while other threads wrote; try again"
         )  # pragma: no cover - needs a writer between every two statements
@@ -695,7 +701,7 @@ class MemoryStore:
             return maintenance.check(connection, recorded)
 
     def reindex(self, *, progress: Show = None) -> int:
-        """Make the term index anew, for a store of which :meth:`check` says that it is wrong; the rest stays as it is.
+        """Make the term index and the codes of the vectors anew, where :meth:`check` says that one of them is wrong.
 
         Nothing else needs it: an index made by another version of memlab is noticed and made anew by itself.
 

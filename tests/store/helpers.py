@@ -168,8 +168,7 @@ def passages_on_disk(path: Path) -> set[tuple[str, int, bytes]]:
 def passages_in_memory(store: MemoryStore) -> set[tuple[str, int, bytes]]:
     """Passage vectors as the index of an open store has them."""
     with store.view() as view:
-        block = view.snapshot.passages
-        owners, labels, matrix = block.owners[block.alive], block.labels[block.alive], block.matrix[block.alive]
+        owners, labels, matrix = view.passages.matrix()
         ids = view.ids(owners.tolist())
     return {
         (ids[owner], label, row.astype("<f4").tobytes())

@@ -390,7 +390,7 @@ def test_an_index_shared_by_threads_keeps_up(make_store):
     def look():
         while not done.is_set():
             with store.view() as view:
-                numbers, matrix = view.snapshot.document_vectors()
+                numbers, _, matrix = view.documents.matrix()
                 known = view.ids(numbers.tolist())
                 rows = dict(view.connection.execute("SELECT id, vector FROM memories").fetchall())
                 for number, row in zip(numbers.tolist(), matrix, strict=True):

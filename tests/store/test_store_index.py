@@ -12,7 +12,9 @@ import pytest
 import memlab
 from memlab.encoders import HashingEncoder
 from memlab.store import MemoryStore
-from memlab.store.index import Block, VectorIndex, nearest
+from memlab.store.blocks import Block
+from memlab.store.index import VectorIndex
+from memlab.store.nearest import nearest
 from memlab.store.reading import fetch
 from tests.store.helpers import assert_sound, raw_connection, vectors_in_memory, vectors_on_disk
 
@@ -41,8 +43,7 @@ def brute_force(path, query: np.ndarray) -> list[tuple[float, str]]:
 
 def ranked(store: MemoryStore, query: np.ndarray, depth: int) -> list[tuple[float, str]]:
     with store.view() as view:
-        documents = view.snapshot.documents
-        owners, _, cosines = nearest(documents, query, depth, documents.rows(None))
+        owners, _, cosines = view.documents.nearest(query, depth)
         ids = view.ids(owners.tolist())
     return sorted((-cosine, ids[owner]) for owner, cosine in zip(owners.tolist(), cosines.tolist(), strict=True))
 
@@ -55,6 +56,11 @@ def assert_nearest(store: MemoryStore, query_text: str, depth: int) -> None:
         bound = expected[depth - 1][0]
         expected = [row for row in expected if row[0] <= bound]
     assert found == expected
+
+
+def document_vectors(snapshot) -> tuple[np.ndarray, np.ndarray]:
+    alive = snapshot.documents.alive
+    return snapshot.documents.owners[alive], snapshot.documents.matrix[alive]
 
 
 class Walk:
@@ -200,7 +206,7 @@ def test_a_snapshot_in_use_stays_as_it_is(make_store):
     for round_number in range(30):
         with reader.view() as view:
             snapshot = view.snapshot
-        numbers, matrix = snapshot.document_vectors()
+        numbers, matrix = document_vectors(snapshot)
         passages = snapshot.passages
         state = (
             numbers.copy(),
@@ -213,8 +219,8 @@ def test_a_snapshot_in_use_stays_as_it_is(make_store):
         writer.remember(f"new {round_number} {long}")
         writer.forget(ids[-1 - round_number])
     for snapshot, (numbers, matrix, passage_matrix, passage_owners) in kept:
-        np.testing.assert_array_equal(snapshot.document_vectors()[0], numbers)
-        np.testing.assert_array_equal(snapshot.document_vectors()[1], matrix)
+        np.testing.assert_array_equal(document_vectors(snapshot)[0], numbers)
+        np.testing.assert_array_equal(document_vectors(snapshot)[1], matrix)
         alive = snapshot.passages.alive
         np.testing.assert_array_equal(snapshot.passages.matrix[alive], passage_matrix)
         np.testing.assert_array_equal(snapshot.passages.owners[alive], passage_owners)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from memlab.encoders.base import FloatMatrix
 from memlab.errors import InvalidValue
 from memlab.retrieval.channels.base import ChannelHit, ChannelResult, Query, Scores, nothing
-from memlab.store.index import Block, IntArray, nearest
+from memlab.store.blocks import IntArray
 from memlab.store.reading import ReadView
 
 
@@ -28,9 +28,8 @@ class VectorChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return ChannelResult(self.name, note=query.note, ran=False)
-        documents = view.snapshot.documents
-        rows = documents.rows(view.allowed())
-        numbers, _, cosines = nearest(documents, query.vector, depth, rows, view.document_scores(query.vector, rows))
+        documents = view.documents
+        numbers, _, cosines = documents.nearest(query.vector, depth, documents.part(view.allowed()))
         hits = _ranked(view, numbers, cosines, [None] * len(numbers), depth)
         return ChannelResult(self.name, hits, "" if hits else nothing(view, "has a vector to compare"))
 
@@ -38,17 +37,14 @@ class VectorChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return {}
-        documents = view.snapshot.documents
-        rows = _rows_of(documents, numbers)
-        cosines = documents.exact(query.vector, rows).tolist()
-        return {number: (cosine, None) for number, cosine in zip(documents.owners[rows].tolist(), cosines, strict=True)}
+        owners, _, cosines = view.documents.of(query.vector, np.array(sorted(numbers), np.int64))
+        return {number: (cosine, None) for number, cosine in zip(owners.tolist(), cosines.tolist(), strict=True)}
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
         if query.vector is None:
             return query.note
-        documents = view.snapshot.documents
-        return _place(view, query.vector, number, documents.rows(view.allowed()))
+        return _place(view, query.vector, number)
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class PassageChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return ChannelResult(self.name, note=query.note, ran=False)
-        order = self._order(query.vector, view, depth, found)
+        order = self._order(query.vector, view, depth, found) if self._any(view) else ()
         hits = tuple(hit for hit in order if self.single_passages or hit.passage is not None)
         note = ""
         if not hits:
@@ -99,29 +95,33 @@ class PassageChannel:
             note = "no memory of several passages is near enough" if several else nothing(view, "has several passages")
         return ChannelResult(self.name, hits, note)
 
-    def _order(self, vector: FloatMatrix, view: ReadView, depth: int, found: frozenset[int]) -> tuple[ChannelHit, ...]:
-        """The best ``depth`` memories by best passage; ``passage`` is None for those of one passage."""
-        snapshot = view.snapshot
-        several = snapshot.several_passages
-        if not len(several) and not self.single_passages:
-            return ()
-        allowed = self._allowed(view, found)
-        # No more than `depth` memories of either kind can be among the best `depth` of both.
-        single_rows = snapshot.documents.rows(allowed, without=several)
-        coarse = view.document_scores(vector, single_rows)
-        numbers, _, cosines = nearest(snapshot.documents, vector, depth, single_rows, coarse)
+    def _any(self, view: ReadView) -> bool:
+        return self.single_passages or len(view.passages) > 0
+
+    def _order(
+        self, vector: FloatMatrix, view: ReadView, depth: int | None, found: frozenset[int]
+    ) -> tuple[ChannelHit, ...]:
+        """The best ``depth`` memories (all for ``None``) by best passage; ``passage`` is None for those of one."""
+        documents, passages, allowed = view.documents, view.passages, self._allowed(view, found)
+        singles, part = documents.part(allowed, without=view.snapshot.several_passages), passages.part(allowed)
+        if depth is None:
+            numbers, _, cosines = documents.all(vector, singles)
+            owners, labels, of_passages = passages.all(vector, part)
+            order = np.argsort(-of_passages, kind="stable")
+            owners, labels, of_passages = owners[order], labels[order], of_passages[order]
+        else:
+            # No more than `depth` memories of either kind can be among the best `depth` of both.
+            numbers, _, cosines = documents.nearest(vector, depth, singles)
+            take = 4 * depth
+            while True:
+                owners, labels, of_passages = passages.nearest(vector, take, part)
+                if len(owners) < take or len(np.unique(owners)) > depth:
+                    break
+                take *= 4
         best: dict[int, tuple[float, int | None]] = {
             number: (cosine, None) for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True)
         }
-        rows = snapshot.passages.rows(allowed)
-        available = len(snapshot.passages.owners) if rows is None else len(rows)
-        take = 4 * depth
-        while True:
-            owners, labels, cosines = nearest(snapshot.passages, vector, take, rows)
-            if take >= available or len(np.unique(owners)) > depth:
-                break
-            take *= 4
-        for number, label, cosine in zip(owners.tolist(), labels.tolist(), cosines.tolist(), strict=True):
+        for number, label, cosine in zip(owners.tolist(), labels.tolist(), of_passages.tolist(), strict=True):
             # Descending, so the first passage of a memory is its best; of equal ones the earlier wins.
             known = best.get(number)
             if known is None or (known[0] == cosine and label < (known[1] or 0)):
@@ -138,11 +138,9 @@ class PassageChannel:
         """See :class:`Channel`."""
         if query.vector is None:
             return {}
-        passages = view.snapshot.passages
-        rows = _rows_of(passages, numbers)
         best: Scores = {}
-        owners, labels = passages.owners[rows].tolist(), passages.labels[rows].tolist()
-        for number, label, cosine in zip(owners, labels, passages.exact(query.vector, rows).tolist(), strict=True):
+        rows = view.passages.of(query.vector, np.array(sorted(numbers), np.int64))
+        for number, label, cosine in zip(*(part.tolist() for part in rows), strict=True):
             known = best.get(number)
             if known is None or (-cosine, label) < (-known[0], known[1] or 0):
                 best[number] = (cosine, label)
@@ -166,19 +164,14 @@ class PassageChannel:
             return "it is a single passage, whose vector votes in the vector channel"
         if self.scope == "candidates" and number not in found:
             return "no other channel found it, and this one looks only at what they found (scope='candidates')"
-        for hit in self._order(query.vector, view, len(view.snapshot.documents.owners), found):
+        for hit in self._order(query.vector, view, None, found):
             if hit.number == number and hit.rank is not None:
                 return hit.rank, hit.raw_score
         return "it is not among the memories that may take part"
 
 
-def _rows_of(block: Block, numbers: Sequence[int]) -> IntArray:
-    rows = block.rows(np.array(sorted(numbers), np.int64))
-    return np.arange(len(block.owners)) if rows is None else rows
-
-
 def _ranked(
-    view: ReadView, numbers: IntArray, scores: npt.NDArray[np.float64], passages: list[int | None], depth: int
+    view: ReadView, numbers: IntArray, scores: npt.NDArray[np.float64], passages: list[int | None], depth: int | None
 ) -> tuple[ChannelHit, ...]:
     """Order by score and then id, cut at ``depth`` and number from 1."""
     ids = view.ids(numbers.tolist())
@@ -194,16 +187,14 @@ def _ranked(
     )
 
 
-def _place(view: ReadView, vector: FloatMatrix, number: int, rows: IntArray | None) -> tuple[int, float] | str:
-    """Rank and cosine of one memory among the document vectors of ``rows``."""
-    documents = view.snapshot.documents
-    every = np.arange(len(documents.owners)) if rows is None else rows
-    at = np.flatnonzero(documents.owners[every] == number)
+def _place(view: ReadView, vector: FloatMatrix, number: int) -> tuple[int, float] | str:
+    """Rank and cosine of one memory among the document vectors that take part."""
+    numbers, _, cosines = view.documents.all(vector, view.documents.part(view.allowed()))
+    at = np.flatnonzero(numbers == number)
     if not len(at):
         return "it has no vector yet"
-    cosines = documents.exact(vector, every)
     own = cosines[at[0]]
-    ties = documents.owners[every[cosines == own]].tolist()
+    ties = numbers[cosines == own].tolist()
     ids = view.ids(ties)
     before = sum(1 for tie in ties if (ids[tie], tie) < (ids[number], number))
     return int(np.count_nonzero(cosines > own)) + before + 1, float(own)

@@ -1,0 +1,272 @@
+"""Rows of vectors in memory, whole or as codes: immutable, brought up to date by appending and marking dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from memlab.encoders.base import FloatMatrix
+from memlab.store.codes import Bytes, Words, signs
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+_REBUILD_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Whose rows these are.
+
+    Attributes
+    ----------
+    owners : ndarray of int64, shape (n,)
+        Memory numbers.
+    labels : ndarray of int64, shape (n,)
+        0 for a document vector; the position of the passage for a passage vector.
+    alive : ndarray of bool, shape (n,)
+        False for rows that were replaced or taken out.
+    ascending : int
+        So many rows from the first on have ascending owners.
+    """
+
+    owners: IntArray
+    labels: IntArray
+    alive: BoolArray
+    ascending: int = field(default=0, kw_only=True)
+
+    def __len__(self) -> int:
+        return self._live
+
+    @cached_property
+    def _live(self) -> int:
+        return int(np.count_nonzero(self.alive))
+
+    @cached_property
+    def different_owners(self) -> IntArray:
+        """Numbers of the memories that have a live row, ascending."""
+        return np.unique(self.owners[self.alive])
+
+    def rows_of(self, numbers: IntArray) -> IntArray:
+        """Indices of the live rows of some memories; costs no look at the others.
+
+        Parameters
+        ----------
+        numbers : ndarray of int64, ascending
+        """
+        sorted_part, rest = self.owners[: self.ascending], self.owners[self.ascending :]
+        first = np.searchsorted(sorted_part, numbers, "left")
+        counts = np.searchsorted(sorted_part, numbers, "right") - first
+        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        if len(rest):
+            rows = np.concatenate([rows, np.flatnonzero(member(rest, numbers)) + self.ascending])
+        live: IntArray = rows[self.alive[rows]]
+        return live
+
+    def mask(self, allowed: IntArray | None = None, without: IntArray | None = None) -> BoolArray:
+        """Which rows are live and belong to the right memories, bool, shape (n,); see :meth:`rows`."""
+        mask = self.alive
+        if allowed is not None:
+            mask = np.zeros(len(mask), dtype=bool)
+            mask[self.rows_of(allowed)] = True
+        if without is not None and len(without):
+            mask = mask.copy()
+            mask[self.rows_of(without)] = False
+        return mask
+
+    def rows(self, allowed: IntArray | None = None, without: IntArray | None = None) -> IntArray | None:
+        """Indices of live rows, by their owners; ``None`` for "every row".
+
+        Parameters
+        ----------
+        allowed, without : ndarray of int64, ascending, optional
+            Memory numbers that may take part; that may not.
+        """
+        mask = self.mask(allowed, without)
+        return None if mask.all() else np.flatnonzero(mask)
+
+
+def member(values: IntArray, ascending: IntArray) -> BoolArray:
+    """Which values are among those of an ascending array."""
+    if not len(ascending):
+        return np.zeros(len(values), dtype=bool)
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: BoolArray = ascending[places] == values
+    return found
+
+
+def _ascending_length(owners: IntArray) -> int:
+    falls = np.flatnonzero(owners[1:] < owners[:-1])
+    return int(falls[0]) + 1 if len(falls) else len(owners)
+
+
+@dataclass(frozen=True)
+class Block(Rows):
+    """Vectors with the numbers of the memories they belong to.
+
+    Attributes
+    ----------
+    matrix : ndarray of float32, shape (n, dimension)
+        Unit rows.
+    """
+
+    matrix: FloatMatrix
+    _spare: tuple[IntArray, IntArray, FloatMatrix] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def build(cls, owners: IntArray, labels: IntArray, matrix: FloatMatrix) -> Block:
+        """A block of live rows."""
+        return cls(owners, labels, np.ones(len(owners), dtype=bool), matrix, ascending=_ascending_length(owners))
+
+    def changed(self, numbers: IntArray, owners: IntArray, labels: IntArray, matrix: FloatMatrix) -> Block:
+        """A block in which the rows of ``numbers`` (ascending) are gone and the given rows are added."""
+        alive = self.alive.copy()
+        alive[self.rows_of(numbers)] = False
+        if np.count_nonzero(alive) < (1 - _REBUILD_SHARE) * len(alive):
+            return Block.build(
+                np.concatenate([self.owners[alive], owners]),
+                np.concatenate([self.labels[alive], labels]),
+                np.concatenate([self.matrix[alive], matrix]),
+            )
+        used, total = len(self.owners), len(self.owners) + len(owners)
+        buffers = self._spare
+        # The spare room behind a snapshot belongs to its newest successor only; the index grows one chain of them.
+        if buffers is None or len(buffers[0]) < total:
+            room = max(1024, total + total // 2)
+            grown_owners, grown_labels = np.empty(room, np.int64), np.empty(room, np.int64)
+            grown_matrix = np.empty((room, matrix.shape[1] if used == 0 else self.matrix.shape[1]), np.float32)
+            grown_owners[:used], grown_labels[:used], grown_matrix[:used] = self.owners, self.labels, self.matrix
+            buffers = (grown_owners, grown_labels, grown_matrix)
+        buffers[0][used:total], buffers[1][used:total], buffers[2][used:total] = owners, labels, matrix
+        return Block(
+            buffers[0][:total],
+            buffers[1][:total],
+            np.concatenate([alive, np.ones(len(owners), dtype=bool)]),
+            buffers[2][:total],
+            buffers,
+            ascending=self.ascending,
+        )
+
+    def scores(self, query: FloatMatrix, rows: IntArray | None) -> FloatMatrix:
+        """Cosines in float32.
+
+        Parameters
+        ----------
+        query : ndarray of float32, shape (dimension,)
+        rows : ndarray of int64, shape (m,), or None
+            Which rows; ``None`` for all n.
+
+        Returns
+        -------
+        ndarray of float32, shape (m,) or (n,)
+        """
+        if rows is None:
+            return self.matrix @ query
+        return self.matrix[rows] @ query
+
+    def exact(self, query: FloatMatrix, rows: IntArray) -> FloatArray:
+        """Cosines in float64, shape (len(rows),), the same to the last bit for equal vectors wherever they lie."""
+        return exact_cosines(self.matrix[rows], query)
+
+
+def exact_cosines(matrix: FloatMatrix, query: FloatMatrix) -> FloatArray:
+    """Cosines of unit rows in float64: for equal vectors the same to the last bit, wherever they lie."""
+    total: FloatArray = (matrix.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return total
+
+
+@dataclass(frozen=True)
+class CodedBlock(Rows):
+    """Codes of vectors, see :mod:`memlab.store.codes`; the vectors themselves stay in the file.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n, bytes)
+    signs : ndarray of uint64, shape (words, n)
+        The signs that are in the codes, as columns, which a scan reads one after the other.
+    """
+
+    codes: Bytes
+    signs: Words
+    _spare: tuple[IntArray, IntArray, Bytes, Words] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def room(cls, count: int, width: int) -> tuple[IntArray, IntArray, Bytes, Words]:
+        """Arrays for so many rows and some more, to be filled and handed to :meth:`of`."""
+        room = count + max(1024, count // 16)
+        # Zeros that are never touched take no memory: the labels of documents.
+        return (
+            np.empty(room, np.int64),
+            np.zeros(room, np.int64),
+            np.empty((room, width), np.uint8),
+            np.empty((width // 16, room), np.uint64),
+        )
+
+    @classmethod
+    def of(cls, arrays: tuple[IntArray, IntArray, Bytes, Words], count: int) -> CodedBlock:
+        """The first ``count`` rows of filled arrays, all alive."""
+        owners, labels, codes, words = arrays
+        alive = np.ones(count, dtype=bool)
+        return cls(
+            owners[:count],
+            labels[:count],
+            alive,
+            codes[:count],
+            words[:, :count],
+            arrays,
+            ascending=_ascending_length(owners[:count]),
+        )
+
+    @classmethod
+    def build(cls, owners: IntArray, labels: IntArray, codes: Bytes) -> CodedBlock:
+        """A block of live rows."""
+        arrays, count = cls.room(len(owners), codes.shape[1]), len(owners)
+        put(arrays, 0, owners, labels, codes)
+        return cls.of(arrays, count)
+
+    def changed(self, numbers: IntArray, owners: IntArray, labels: IntArray, codes: Bytes) -> CodedBlock:
+        """A block in which the rows of ``numbers`` (ascending) are gone and the given rows are added."""
+        alive = self.alive.copy()
+        alive[self.rows_of(numbers)] = False
+        if np.count_nonzero(alive) < (1 - _REBUILD_SHARE) * len(alive):
+            return CodedBlock.build(
+                np.concatenate([self.owners[alive], owners]),
+                np.concatenate([self.labels[alive], labels]),
+                np.concatenate([self.codes[alive], codes]),
+            )
+        used, total = len(self.owners), len(self.owners) + len(owners)
+        arrays = self._spare
+        if arrays is None or len(arrays[0]) < total:
+            arrays = self.room(total, self.codes.shape[1])
+            arrays[0][:used], arrays[1][:used] = self.owners, self.labels
+            arrays[2][:used], arrays[3][:, :used] = self.codes, self.signs
+        put(arrays, used, owners, labels, codes)
+        return CodedBlock(
+            arrays[0][:total],
+            arrays[1][:total],
+            np.concatenate([alive, np.ones(len(owners), dtype=bool)]),
+            arrays[2][:total],
+            arrays[3][:, :total],
+            arrays,
+            ascending=self.ascending,
+        )
+
+
+def put(
+    arrays: tuple[IntArray, IntArray, Bytes, Words],
+    at: int,
+    owners: IntArray,
+    labels: IntArray | None,
+    codes: Bytes,
+) -> int:
+    """Fill arrays of :meth:`CodedBlock.room` from ``at`` on; returns where the next rows go."""
+    end = at + len(owners)
+    arrays[0][at:end] = owners
+    if labels is not None:
+        arrays[1][at:end] = labels
+    arrays[2][at:end], arrays[3][:, at:end] = codes, signs(codes)
+    return end
