@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         profile,
     )
     from memlab.sample_data import Sample, sample
+    from memlab.server.handle import serve
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
 
 # Public name to the module it lives in. Each is imported when it is first asked for.
@@ -69,6 +70,7 @@ _HOMES = {
     "profile": "memlab.retrieval",
     "read_folder": "memlab.evaluation",
     "sample": "memlab.sample_data",
+    "serve": "memlab.server.handle",
     "sweep": "memlab.evaluation",
     "vector_recall": "memlab.evaluation",
 }
@@ -104,6 +106,7 @@ __all__ = [
     "profile",
     "read_folder",
     "sample",
+    "serve",
     "sweep",
     "vector_recall",
 ]

@@ -133,7 +133,7 @@ def _sections(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, object]]
         places.append(("sha256", f"{weights['used']['sha256']} ({verdict})"))
         places.append(("computed by", weights["used"]["engine"]))
     rows: list[tuple[str, object]] = [("default", store["default"]), ("used", f"{store['path']} ({store['from']})")]
-    names = ("state", "schema version", "file mode", "encoder", "memories", "trashed", "pending", "size")
+    names = ("state", "schema version", "file mode", "encoder", "memories", "trashed", "pending", "size", "served by")
     rows += [(name, store[name.replace(" ", "_")]) for name in names if store.get(name.replace(" ", "_")) is not None]
     return [("Python", python), ("Packages", packages), ("Weights of all-MiniLM-L6-v2", places), ("Store", rows)]
 

@@ -146,6 +146,7 @@ def _store(session: Session) -> dict[str, Any]:
     path = session.path
     origin = "--db" if session.named else "MEMLAB_DB" if session.given is not None else "the default"
     facts: dict[str, Any] = {"default": str(default_path()), "path": str(path), "from": origin}
+    facts["served_by"] = _serving(path)
     facts["state"] = "not there yet"
     try:
         if not path.exists():
@@ -168,6 +169,13 @@ def _store(session: Session) -> dict[str, Any]:
     except (MemlabError, OSError, sqlite3.Error) as error:
         facts |= {"state": "cannot be used", "problem": str(error)}
     return facts
+
+
+def _serving(path: Path) -> str:
+    """The command that an assistant starts to use the store."""
+    from memlab.server.clients import command, shell_line
+
+    return shell_line(command(path))
 
 
 def _mode_problem(store: dict[str, Any]) -> str | None:

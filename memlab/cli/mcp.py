@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +21,7 @@ LEVELS = ("debug", "info", "warning", "error")
 @db_option
 @click.option("--http", "over_http", is_flag=True, help="Serve on 127.0.0.1 instead of stdin and stdout.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="a free one", help="With --http.")
+@click.option("--no-token", is_flag=True, help="With --http: for clients that cannot send a token.")
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes the store.")
 @click.option(
     "--project",
@@ -35,27 +38,56 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option("--log-file", type=click.Path(path_type=Path), metavar="PATH", help="[default: stderr]")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
 @click.pass_context
-def mcp(context: click.Context, /, over_http: bool, port: int, read_only: bool, **options: Any) -> None:
+def mcp(
+    context: click.Context,
+    /,
+    over_http: bool,
+    port: int,
+    no_token: bool,
+    read_only: bool,
+    project: str | None,
+    wait: float,
+    log_file: Path | None,
+    log_level: str,
+) -> None:
     """Serve the store over MCP, on stdin and stdout, until the client goes.
 
     `memlab mcp config CLIENT` prints what to put into a client's settings. The store is made if it is not there.
     """
-    if context.invoked_subcommand is None:
-        if port and not over_http:
-            raise click.UsageError("--port goes with --http")
-        session: Session = context.obj
-        _serve_stdio(session, read_only, **options)
+    if context.invoked_subcommand is not None:
+        return
+    if not over_http and (port or no_token):
+        raise click.UsageError("--port and --no-token go with --http")
+    session: Session = context.obj
+    if over_http:
+        from memlab.server.stdio import set_up_logging
 
-
-def _serve_stdio(
-    session: Session, read_only: bool, *, project: str | None, wait: float, log_file: Path | None, log_level: str
-) -> None:
+        set_up_logging(log_level, log_file)
+        with open_store(session, read_only) as store:
+            _serve_http(store, port, not no_token, read_only, own_project(project), wait)
+        return
     from memlab.server.stdio import DrainedStderr, serve_stdio, set_up_logging, wire_kept_clean
 
     with wire_kept_clean() as wire, open_store(session, read_only) as store:
         stderr = DrainedStderr()
         set_up_logging(log_level, log_file)
         serve_stdio(store, wire, stderr, project=own_project(project), wait=wait)
+
+
+def _serve_http(store: MemoryStore, port: int, token: bool, read_only: bool, project: str | None, wait: float) -> None:
+    from memlab.server.handle import serve
+
+    stop = threading.Event()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: stop.set())
+    with serve(store, port=port, token=token, read_only=read_only, project=project, wait=wait, keep=0) as server:
+        click.echo(f"{server.url} serves {store.path}; Ctrl-C ends it")
+        if server.token_file is not None:
+            click.echo(f"its token is in {server.token_file}", err=True)
+        click.echo(f"memlab mcp config CLIENT --http --port {server.port} prints a client's settings", err=True)
+        while not stop.wait(1.0) and server.running:
+            pass
 
 
 def open_store(session: Session, read_only: bool) -> MemoryStore:
@@ -68,6 +100,39 @@ def own_project(named: str | None) -> str | None:
     from memlab.server.projects import project_of
 
     return project_of(Path.cwd()) if named is None else named.strip() or None
+
+
+@mcp.command("config", short_help="Print a client's settings for this store.")
+@click.argument("client", metavar="CLIENT")
+@db_option
+@click.option("--http", "over_http", is_flag=True, help="For a server that runs with `memlab mcp --http --port PORT`.")
+@click.option("--port", type=click.IntRange(1, 65535), help="With --http: its port.")
+@click.option("--no-token", is_flag=True, help="With --http: it runs without a token.")
+@click.option("--read-only", is_flag=True, help="Offer no tool that changes the store.")
+@click.pass_obj
+def config(session: Session, client: str, over_http: bool, port: int | None, no_token: bool, read_only: bool) -> None:
+    """Print the exact settings with which CLIENT uses this store, on stdout; where they go, on stderr.
+
+    CLIENT is claude-code, claude-desktop, codex, gemini, opencode, vscode or cursor.
+    """
+    from memlab.server.clients import Http, http_snippet, stdio_snippet
+
+    if over_http:
+        if port is None:
+            raise click.UsageError("--http needs --port, the same as that of the server")
+        from memlab.server.tokens import ensure_token, token_path
+
+        kept = None
+        if not no_token:
+            kept = token_path(session.path)
+            ensure_token(kept)
+        snippet = http_snippet(client, Http(f"http://127.0.0.1:{port}/mcp", kept, not no_token))
+    else:
+        snippet = stdio_snippet(client, session.path, *(["--read-only"] if read_only else []))
+    click.echo(f"{snippet.client}: {snippet.where}", err=True)
+    if snippet.note:
+        click.echo(snippet.note, err=True)
+    click.echo(snippet.text)
 
 
 COMMANDS = (mcp,)

@@ -28,6 +28,7 @@ from memlab import __version__
 from memlab.errors import MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
 from memlab.server.activity import Activity, Call
 from memlab.server.guide import INSTRUCTIONS, guide
+from memlab.server.http import GONE
 from memlab.server.items import item
 from memlab.server.listing import WHOLE, counts
 from memlab.server.models import RecallResult, Result, flat_schema
@@ -38,8 +39,8 @@ from memlab.server.words import as_text
 from memlab.store.connection import BEFORE_COMMIT
 from memlab.timestamps import utc_now
 
-GONE = "memlab.gone"  # in an ASGI scope: an Event that is set when the caller has hung up
 _MOST_COMPLETIONS = 100
+_MOST_CLIENTS = 1000
 _WARMUP_AFTER = 0.05  # seconds after the first answer, which loading would hold up
 
 _CALL: ContextVar[Call | None] = ContextVar("_CALL", default=None)
@@ -61,7 +62,7 @@ class MemoryServer(MCPServer[Any]):
         # A memory that does not say where it comes from comes from the program that is calling.
         self.service = service = replace(service, client=_caller)
         self.activity = Activity() if activity is None else activity
-        self.specs = {spec.name: spec for spec in TOOLS if spec.reads or not (spec.writes and service.store.read_only)}
+        self.specs = {spec.name: spec for spec in TOOLS if spec.reads or not (spec.writes and service.read_only)}
         with _quiet_root():
             super().__init__(
                 "memlab",
@@ -75,7 +76,8 @@ class MemoryServer(MCPServer[Any]):
                 middleware=[self._observe],
                 log_level="WARNING",
             )
-        self._clients: dict[str, str] = {}
+        self._clients: dict[str, str] = {}  # by connection
+        self._agents: dict[str, set[str]] = {}  # by what the program calls itself in HTTP
         _add_resources(self)
         _add_prompt(self)
         _add_completion(self)
@@ -133,8 +135,10 @@ class MemoryServer(MCPServer[Any]):
             params = context.session.client_params
             if params is not None:
                 return f"{params.client_info.name} {params.client_info.version}".strip()
-            request = context.request_context.request
-            return self._clients.get(_peer(request), "") or (context.headers or {}).get("user-agent", "")
+            agent = (context.headers or {}).get("user-agent", "")
+            known = self._agents.get(agent, set())
+            only = next(iter(known)) if len(known) == 1 else agent
+            return self._clients.get(_peer(context.request_context.request), "") or only
         return ""
 
     async def _observe(self, ctx: Any, call_next: Callable[[Any], Any]) -> Any:
@@ -142,9 +146,11 @@ class MemoryServer(MCPServer[Any]):
         if ctx.method == "initialize" and isinstance(ctx.params, dict):
             info = ctx.params.get("clientInfo")
             if isinstance(info, dict) and (peer := _peer(ctx.request)):
-                if len(self._clients) > 1000:
+                if len(self._clients) > _MOST_CLIENTS:
                     self._clients.clear()
-                self._clients[peer] = line(f"{info.get('name', '')} {info.get('version', '')}", 80)
+                    self._agents.clear()
+                name = self._clients[peer] = line(f"{info.get('name', '')} {info.get('version', '')}", 80)
+                self._agents.setdefault(ctx.request.headers.get("user-agent", ""), set()).add(name)
         try:
             return await call_next(ctx)
         finally:
@@ -288,7 +294,7 @@ def _add_resources(server: MemoryServer) -> None:
                 "trashed": found.trashed,
                 "pending": found.pending,
                 "encoder": line(found.encoder or "") or None,
-                "read_only": service.store.read_only,
+                "read_only": service.read_only,
                 "current_project": line(service.projects.current or "") or None,
                 "projects": [count.model_dump() for count in counts(service.store.projects())],
                 "memlab": __version__,

@@ -155,7 +155,7 @@ def category(
             target = new_name or ("note" if action == "delete" else "")
             if not target or target == name:
                 raise InvalidValue(f"category: action {action!r} needs new_name, another category than {line(name)!r}")
-            if store.read_only:
+            if service.read_only:
                 raise StoreReadOnly("category: this server is read-only, so only action 'list' is possible")
             if name not in there:
                 raise InvalidValue(

@@ -113,6 +113,8 @@ class Service:
         Where relative paths start, and checksums.
     wait : float
         Seconds that a recall waits for an encoder that is still loading, before it goes by keywords alone.
+    read_only : bool
+        Whether nothing may be changed, although the store could be.
     client : callable
         Who is calling, for the source of a new memory; empty if nobody knows.
     now : callable
@@ -125,6 +127,7 @@ class Service:
     files: Files = field(default_factory=lambda: Files(Path.cwd()))
     warmup: Warmup | None = None
     wait: float = 0.0
+    read_only: bool = False
     client: Callable[[], str] = lambda: ""
     now: Callable[[], datetime] = utc_now
 
@@ -153,6 +156,7 @@ def service_for(
     project: str | None = None,
     base: Path | None = None,
     wait: float = 0.0,
+    read_only: bool = False,
     embed_pending: bool = False,
 ) -> Service:
     """A service over a store; the encoder is loaded when the first client has its first answer.
@@ -165,7 +169,7 @@ def service_for(
         The server's own.
     base : Path, optional
         What relative paths start from; the working folder by default.
-    wait, embed_pending
+    wait, read_only, embed_pending
         See :class:`Service` and :class:`Warmup`.
     """
     return Service(
@@ -175,4 +179,5 @@ def service_for(
         files=Files(Path.cwd() if base is None else base),
         warmup=Warmup(store, embed_pending=embed_pending),
         wait=wait,
+        read_only=read_only or store.read_only,
     )
