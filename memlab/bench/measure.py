@@ -382,7 +382,9 @@ class _Run:
         ends = perf_counter() + self.seconds
         while len(rates) < _LEAST_RATES or (perf_counter() < ends and len(rates) < _COLD):
             with _new_store(NameOnly(made_by)) as store:
-                rates.append(rate(store.remember_many, self.subject.records, batch_size=1024, progress=False))
+                rates.append(
+                    rate(store.remember_many, self.subject.records, vectors=self.subject.matrix, progress=False)
+                )
         self.add("ingest", f"storing with ready vectors, {len(self.subject.records):,} at once", "rows/s", rates)
 
     def encode(self) -> None:

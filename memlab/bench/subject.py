@@ -20,7 +20,8 @@ from memlab.retrieval.channels import Query
 from memlab.store import AUTO, MemoryStore
 
 QUESTIONS = 1200
-_TEXTS = 5000  # most memories that are read to be stored once more
+_TEXTS = 5000  # most memories that are read for their words, and stored once more
+_STORED = 20_000  # most synthetic ones that are
 _FILTERED = 0.05  # the share of memories that a filter should keep
 
 
@@ -41,11 +42,13 @@ class Subject:
     texts : Deal of str
         Contents for encoding.
     records : sequence of dict
-        Records with vectors, to be stored anew elsewhere; empty where the store has no vectors.
+        To be stored anew elsewhere; empty where the store has no vectors.
+    matrix : ndarray of float32, shape (len(records), dimension)
+        Their vectors.
     filtered : tuple of (str, str, float) or None
         Field, value and share of a filter.
     encoder : Encoder or None
-        The store's, loaded when it is first used.
+        The store's, loaded; ``None`` where it cannot be had.
     notes : list of str
     """
 
@@ -56,6 +59,7 @@ class Subject:
     fresh: Deal
     texts: Deal
     records: Sequence[dict[str, Any]]
+    matrix: FloatMatrix
     filtered: tuple[str, str, float] | None
     encoder: Encoder | None
     notes: list[str] = field(default_factory=list)
@@ -74,9 +78,7 @@ def synthetic_subject(
     with synthetic.cached_store(size, seed, cache=cache, encoder=encoder, progress=progress) as store:
         made_by = store.encoder_stamp
         asked = synthetic.questions(min(QUESTIONS, 20 * size), seed, size=size)
-        records = list(synthetic.memories(min(size, _TEXTS), seed))
-        for record, vector in zip(records, synthetic.vectors(len(records), seed), strict=True):
-            record["vector"] = vector
+        records = list(synthetic.memories(min(size, _STORED), seed))
         notes = []
         if encoder is AUTO and made_by is not None and made_by.name.startswith("hashing"):
             notes.append(f"the weights of all-MiniLM-L6-v2 were not found: what is encoded, {made_by.name} encodes")
@@ -88,6 +90,7 @@ def synthetic_subject(
             fresh=Deal([one.text for one in asked[: len(asked) // 3]]),
             texts=Deal([record["content"] for record in synthetic.memories(2000, seed + 1)]),
             records=records,
+            matrix=synthetic.vectors(len(records), seed),
             filtered=_filter(store),
             encoder=_encoder(store, notes),
             notes=notes,
@@ -111,7 +114,8 @@ def own_subject(path: Path, seed: int = 0) -> Iterator[Subject]:
         texts = _questions(contents, rng)
         fresh, texts = texts[: len(texts) // 3], texts[len(texts) // 3 :]
         stored = [record for record in records if "vector" in record]
-        vectors = _query_vectors(texts, stored, encoder, rng, notes)
+        matrix = np.stack([record.pop("vector") for record in stored]) if stored else np.empty((0, 1), np.float32)
+        vectors = _query_vectors(texts, matrix, encoder, rng, notes)
         if vectors is None:
             notes.append("no memory has a vector: only words were measured")
             asked = [Query(text, None, "no memory has a vector yet") for text in texts]
@@ -125,6 +129,7 @@ def own_subject(path: Path, seed: int = 0) -> Iterator[Subject]:
             fresh=Deal(fresh),
             texts=Deal([contents[at] for at in rng.permutation(len(contents)).tolist()]),
             records=stored,
+            matrix=matrix,
             filtered=_filter(store),
             encoder=encoder,
             notes=notes,
@@ -190,6 +195,9 @@ def _encoder(store: MemoryStore, notes: list[str]) -> Encoder | None:
     except EncoderError as error:
         notes.append(f"nothing was encoded: {str(error).splitlines()[0]}")
         return None
+    engine = str(getattr(encoder, "engine", ""))
+    if engine.startswith("torch:"):
+        notes.append(f"{encoder.name} computes with {engine}")
     return encoder
 
 
@@ -245,17 +253,16 @@ def _questions(contents: Sequence[str], rng: np.random.Generator) -> list[str]:
 
 def _query_vectors(
     texts: Sequence[str],
-    stored: Sequence[dict[str, Any]],
+    matrix: FloatMatrix,
     encoder: Encoder | None,
     rng: np.random.Generator,
     notes: list[str],
 ) -> FloatMatrix | None:
-    if not stored:
+    if not len(matrix):
         return None
     if encoder is not None:
         return encoder.encode_queries(texts)
     # Half one memory's and half another's: near something, equal to nothing.
-    matrix = np.stack([record["vector"] for record in stored])
     mixed = matrix[rng.integers(len(matrix), size=len(texts))] + matrix[rng.integers(len(matrix), size=len(texts))]
     notes.append("query vectors are means of two memories' each")
     norms = np.linalg.norm(mixed, axis=1, keepdims=True)

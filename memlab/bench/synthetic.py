@@ -27,6 +27,7 @@ from memlab.errors import EncoderError, InvalidValue
 from memlab.progress import Progress, Show
 from memlab.store import AUTO, MemoryStore
 from memlab.store.analysis import ANALYSIS_VERSION, STOP_WORDS
+from memlab.store.codes import CODES_VERSION
 from memlab.store.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _LENGTH = 280  # characters of a text, about
 _THEME, _TEXT, _VECTOR, _QUESTION = range(4)  # streams of random numbers
 _DAYS = 1000
 _EXCHANGED = 0.3  # of the words that may be
+_CHUNKS_STORED = 16  # in one transaction
 _CHUNKS_ASKED = 16  # most chunks that questions are about
 _OWN_SENTENCES = 12  # that a theme prefers
 _FORMS = (
@@ -171,13 +173,11 @@ def make_store(
     store = MemoryStore(path, chosen)
     try:
         with Progress("synthetic memories", size, progress) as shown:
-            for chunk, count in _chunks(size):
-                rows = _vectors(chunk, seed)
-                records = _records(chunk, seed)[:count]
-                for record, row in zip(records, rows, strict=False):
-                    record["vector"] = row
-                store.remember_many(records, batch_size=_CHUNK, progress=False)
-                shown.advance(count)
+            for part in _several(size):
+                records = [record for chunk, count in part for record in _records(chunk, seed)[:count]]
+                rows = np.concatenate([_vectors(chunk, seed)[:count] for chunk, count in part])
+                store.remember_many(records, vectors=rows, batch_size=len(records), progress=False)
+                shown.advance(len(records))
     except BaseException:
         store.close()
         raise
@@ -199,7 +199,8 @@ def cached_store(
     from memlab.evaluation.cache import cache_folder, kept_store
 
     chosen = _encoder(encoder)
-    made_with = {"versions": [VERSION, SCHEMA_VERSION, ANALYSIS_VERSION], "seed": seed, **asdict(stamp(chosen))}
+    versions = [VERSION, SCHEMA_VERSION, ANALYSIS_VERSION, CODES_VERSION]
+    made_with = {"versions": versions, "seed": seed, **asdict(stamp(chosen))}
     digest = hashlib.sha256(json.dumps(made_with, sort_keys=True).encode()).hexdigest()[:12]
     path = cache_folder(cache) / f"synthetic-{size}-{digest}.db"
     # AUTO finds the encoder that the file records.
@@ -236,6 +237,13 @@ def _chunks(size: int) -> Iterator[tuple[int, int]]:
     size = whole(size, "size", least=0)
     for start in range(0, size, _CHUNK):
         yield start // _CHUNK, min(_CHUNK, size - start)
+
+
+def _several(size: int) -> Iterator[list[tuple[int, int]]]:
+    """Chunks, as many together as are stored in one transaction."""
+    chunks = list(_chunks(size))
+    for start in range(0, len(chunks), _CHUNKS_STORED):
+        yield chunks[start : start + _CHUNKS_STORED]
 
 
 def _themes(chunk: int, seed: int) -> IntMatrix:

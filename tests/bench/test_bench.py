@@ -232,7 +232,7 @@ def test_an_own_store_is_asked_for_its_own_words(own: Path) -> None:
         query = subject.questions.items[0]
         assert any(all(word in content for word in query.text.split()) for content in contents)
         np.testing.assert_allclose(query.vector, ENCODER.encode_queries([query.text])[0])
-        assert len(subject.records) == 40
+        assert len(subject.records) == len(subject.matrix) == 40
         found = measure(subject, seconds=0, references=False)
     assert not found.synthetic
     assert found.of("recall") is not None

@@ -102,10 +102,8 @@ def test_a_store_is_made_once_and_kept(tmp_path: Path) -> None:
         assert store.encoder_stamp is not None
         assert store.encoder_stamp.name == ENCODER.name
         with store.view() as view:
-            numbers, matrix = view.snapshot.document_vectors()
-            ids = view.ids(numbers.tolist())
-        order = np.argsort([ids[number] for number in numbers.tolist()])
-        np.testing.assert_array_equal(matrix[order], vectors(300))
+            rows = view.connection.execute("SELECT vector FROM memories ORDER BY id").fetchall()
+        np.testing.assert_array_equal(np.frombuffer(b"".join(row[0] for row in rows), "<f4"), vectors(300).ravel())
     before = path.stat().st_mtime_ns
     with cached_store(300, cache=tmp_path, encoder=ENCODER) as again:
         assert again.path == path

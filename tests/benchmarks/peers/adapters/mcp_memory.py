@@ -1,8 +1,8 @@
 """mcp-memory-service: its own storage class (sqlite-vec and FTS5), as its server uses it, and its hybrid retrieval.
 
 It needs an sqlite3 that can load extensions; where Python's own cannot, pysqlite3 takes its place. In place of its
-model stands a look-up of the same vectors. ``ANALYZE`` is run once after storing, which it does not do by itself: without
-the statistics SQLite 3.51 answers its keyword query row by row, in seconds.
+model stands a look-up of the same vectors. ``ANALYZE`` is run once after storing, which it does not do by itself:
+without the statistics SQLite 3.51 answers its keyword query row by row, in seconds.
 """
 
 from __future__ import annotations

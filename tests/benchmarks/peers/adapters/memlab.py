@@ -32,12 +32,9 @@ class Adapter:
         from memlab.bench.subject import NameOnly
         from memlab.encoders.base import stamp
 
-        records = [
-            {"memory_id": name, "content": text, "vector": vector}
-            for name, text, vector in zip(ids, texts, matrix, strict=True)
-        ]
+        records = [{"memory_id": name, "content": text} for name, text in zip(ids, texts, strict=True)]
         with MemoryStore(self._path, NameOnly(stamp(MiniLM()))) as store:
-            store.remember_many(records, batch_size=1024, progress=False)
+            store.remember_many(records, vectors=matrix, progress=False)
 
     def open(self) -> None:
         """The store, for reading."""
