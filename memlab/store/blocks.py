@@ -179,56 +179,64 @@ def exact_cosines(matrix: FloatMatrix, query: FloatMatrix) -> FloatArray:
     return total
 
 
+Arrays = tuple[IntArray, IntArray, IntArray, Bytes, Words]
+"""Owners, labels, places, codes and signs."""
+
+
 @dataclass(frozen=True)
 class CodedBlock(Rows):
     """Codes of vectors, see :mod:`memlab.store.codes`; the vectors themselves stay in the file.
 
     Attributes
     ----------
+    places : ndarray of int64, shape (n,)
+        Where in the file each vector was when it was coded: a rowid, which is where to look first.
     codes : ndarray of uint8, shape (n, bytes)
     signs : ndarray of uint64, shape (words, n)
         The signs that are in the codes, as columns, which a scan reads one after the other.
     """
 
+    places: IntArray
     codes: Bytes
     signs: Words
-    _spare: tuple[IntArray, IntArray, Bytes, Words] | None = field(default=None, repr=False, compare=False)
+    _spare: Arrays | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def room(cls, count: int, width: int) -> tuple[IntArray, IntArray, Bytes, Words]:
-        """Arrays for so many rows and some more, to be filled and handed to :meth:`of`."""
+    def room(cls, count: int, width: int) -> Arrays:
+        """Arrays for so many rows and some more, to be filled by :func:`put` and handed to :meth:`of`."""
         room = count + max(1024, count // 16)
-        # Zeros that are never touched take no memory: the labels of documents.
         return (
             np.empty(room, np.int64),
-            np.zeros(room, np.int64),
+            np.zeros(room, np.int64),  # of documents never touched, so they take no memory
+            np.empty(room, np.int64),
             np.empty((room, width), np.uint8),
             np.empty((width // 16, room), np.uint64),
         )
 
     @classmethod
-    def of(cls, arrays: tuple[IntArray, IntArray, Bytes, Words], count: int) -> CodedBlock:
-        """The first ``count`` rows of filled arrays, all alive."""
-        owners, labels, codes, words = arrays
-        alive = np.ones(count, dtype=bool)
+    def of(cls, arrays: Arrays, count: int, alive: BoolArray | None = None, ascending: int | None = None) -> CodedBlock:
+        """The first ``count`` rows of filled arrays, by default all alive."""
+        owners, labels, places, codes, words = arrays
         return cls(
             owners[:count],
             labels[:count],
-            alive,
+            np.ones(count, dtype=bool) if alive is None else alive,
+            places[:count],
             codes[:count],
             words[:, :count],
             arrays,
-            ascending=_ascending_length(owners[:count]),
+            ascending=_ascending_length(owners[:count]) if ascending is None else ascending,
         )
 
     @classmethod
-    def build(cls, owners: IntArray, labels: IntArray, codes: Bytes) -> CodedBlock:
+    def build(cls, owners: IntArray, labels: IntArray, places: IntArray, codes: Bytes) -> CodedBlock:
         """A block of live rows."""
-        arrays, count = cls.room(len(owners), codes.shape[1]), len(owners)
-        put(arrays, 0, owners, labels, codes)
-        return cls.of(arrays, count)
+        arrays = cls.room(len(owners), codes.shape[1])
+        return cls.of(arrays, put(arrays, 0, owners, labels, places, codes))
 
-    def changed(self, numbers: IntArray, owners: IntArray, labels: IntArray, codes: Bytes) -> CodedBlock:
+    def changed(
+        self, numbers: IntArray, owners: IntArray, labels: IntArray, places: IntArray, codes: Bytes
+    ) -> CodedBlock:
         """A block in which the rows of ``numbers`` (ascending) are gone and the given rows are added."""
         alive = self.alive.copy()
         alive[self.rows_of(numbers)] = False
@@ -236,37 +244,26 @@ class CodedBlock(Rows):
             return CodedBlock.build(
                 np.concatenate([self.owners[alive], owners]),
                 np.concatenate([self.labels[alive], labels]),
+                np.concatenate([self.places[alive], places]),
                 np.concatenate([self.codes[alive], codes]),
             )
         used, total = len(self.owners), len(self.owners) + len(owners)
         arrays = self._spare
+        # As in Block: the spare room belongs to the newest successor.
         if arrays is None or len(arrays[0]) < total:
             arrays = self.room(total, self.codes.shape[1])
-            arrays[0][:used], arrays[1][:used] = self.owners, self.labels
-            arrays[2][:used], arrays[3][:, :used] = self.codes, self.signs
-        put(arrays, used, owners, labels, codes)
-        return CodedBlock(
-            arrays[0][:total],
-            arrays[1][:total],
-            np.concatenate([alive, np.ones(len(owners), dtype=bool)]),
-            arrays[2][:total],
-            arrays[3][:, :total],
-            arrays,
-            ascending=self.ascending,
-        )
+            arrays[0][:used], arrays[1][:used], arrays[2][:used] = self.owners, self.labels, self.places
+            arrays[3][:used], arrays[4][:, :used] = self.codes, self.signs
+        put(arrays, used, owners, labels, places, codes)
+        alive = np.concatenate([alive, np.ones(len(owners), dtype=bool)])
+        return CodedBlock.of(arrays, total, alive, self.ascending)
 
 
-def put(
-    arrays: tuple[IntArray, IntArray, Bytes, Words],
-    at: int,
-    owners: IntArray,
-    labels: IntArray | None,
-    codes: Bytes,
-) -> int:
+def put(arrays: Arrays, at: int, owners: IntArray, labels: IntArray | None, places: IntArray, codes: Bytes) -> int:
     """Fill arrays of :meth:`CodedBlock.room` from ``at`` on; returns where the next rows go."""
     end = at + len(owners)
-    arrays[0][at:end] = owners
+    arrays[0][at:end], arrays[2][at:end] = owners, places
     if labels is not None:
         arrays[1][at:end] = labels
-    arrays[2][at:end], arrays[3][:, at:end] = codes, signs(codes)
+    arrays[3][at:end], arrays[4][:, at:end] = codes, signs(codes)
     return end

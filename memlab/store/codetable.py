@@ -42,7 +42,7 @@ PER_BLOCK = 64
 SETTING = "vector_codes"
 _TABLES = {DOCUMENTS: "document_codes", PASSAGES: "passage_codes"}
 # As blobs, whatever somebody has put there.
-_COLUMNS = "block, CAST(owners AS BLOB), CAST(labels AS BLOB), CAST(codes AS BLOB)"
+_COLUMNS = "block, CAST(owners AS BLOB), CAST(labels AS BLOB), CAST(places AS BLOB), CAST(codes AS BLOB)"
 
 
 @dataclass(frozen=True)
@@ -182,10 +182,8 @@ def _follow(connection: sqlite3.Connection, found: State) -> State:
     for start in range(0, len(numbers), BATCH):
         part = numbers[start : start + BATCH]
         for kind in counts:
-            owners, labels, matrix = read_vectors(
-                connection, kind, found.encoder_id, found.dimension, among=number_list(part)
-            )
-            counts[kind] += _replace(connection, kind, part, owners, labels, encode(matrix))
+            *keys, matrix = read_vectors(connection, kind, found.encoder_id, found.dimension, among=number_list(part))
+            counts[kind] += _replace(connection, kind, part, np.stack(keys), encode(matrix))
     return replace(found, documents=counts[DOCUMENTS], passages=counts[PASSAGES])
 
 
@@ -199,20 +197,21 @@ def _go_on(connection: sqlite3.Connection, found: State) -> State:
     end = None if row is None else max(row[0] // PER_BLOCK, found.reached // PER_BLOCK + 1) * PER_BLOCK
     counts = {DOCUMENTS: found.documents, PASSAGES: found.passages}
     for kind in counts:
-        owners, labels, matrix = read_vectors(
+        *keys, matrix = read_vectors(
             connection, kind, found.encoder_id, found.dimension, since=found.reached, before=end
         )
-        _write(connection, kind, owners, labels, encode(matrix))
-        counts[kind] += len(owners)
+        _write(connection, kind, np.stack(keys), encode(matrix))
+        counts[kind] += len(matrix)
     if end is None:
         return replace(found, documents=counts[DOCUMENTS], passages=counts[PASSAGES], reached=None)
     return replace(found, documents=counts[DOCUMENTS], passages=counts[PASSAGES], reached=end)
 
 
-def _replace(
-    connection: sqlite3.Connection, kind: Kind, numbers: IntArray, owners: IntArray, labels: IntArray, codes: Bytes
-) -> int:
-    """Put codes in the place of all that these memories (ascending) have; returns how many more there are now."""
+def _replace(connection: sqlite3.Connection, kind: Kind, numbers: IntArray, keys: IntArray, codes: Bytes) -> int:
+    """Put codes in the place of all that these memories (ascending) have; returns how many more there are now.
+
+    ``keys`` are owners, labels and places, int64, shape (3, n).
+    """
     table = _TABLES[kind]
     touched = np.unique(numbers // PER_BLOCK)
     rows = connection.execute(
@@ -220,33 +219,36 @@ def _replace(
         (number_list(touched),),
     ).fetchall()
     former = 0
-    parts = [(owners, labels, codes)]
+    all_keys, all_codes = [keys], [codes]
     if rows:
-        old_owners, old_labels, old_codes = _unpacked(rows, codes.shape[1])
-        former = len(old_owners)
-        kept = ~member(old_owners, numbers)
-        parts.append((old_owners[kept], old_labels[kept], old_codes[kept]))
-    owners, labels, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        old_keys, old_codes = _unpacked(rows, codes.shape[1])
+        former = len(old_codes)
+        kept = ~member(old_keys[0], numbers)
+        all_keys.append(old_keys[:, kept])
+        all_codes.append(old_codes[kept])
+    keys, codes = np.concatenate(all_keys, axis=1), np.concatenate(all_codes)
     connection.executemany(f"DELETE FROM {table} WHERE block = ?", ((block,) for block in touched.tolist()))
-    order = np.lexsort((labels, owners))
-    _write(connection, kind, owners[order], labels[order], codes[order])
-    return len(owners) - former
+    order = np.lexsort((keys[1], keys[0]))
+    _write(connection, kind, keys[:, order], codes[order])
+    return len(codes) - former
 
 
-def _write(connection: sqlite3.Connection, kind: Kind, owners: IntArray, labels: IntArray, codes: Bytes) -> None:
+def _write(connection: sqlite3.Connection, kind: Kind, keys: IntArray, codes: Bytes) -> None:
     """Add rows of codes; owners ascending."""
-    if not len(owners):
+    if not len(codes):
         return
+    owners, labels, places = keys
     blocks = owners // PER_BLOCK
     starts = np.flatnonzero(np.diff(blocks, prepend=-1)).tolist()
-    small_owners, small_labels = (owners % PER_BLOCK).astype(np.uint8), labels.astype("<i8")
+    small_owners, labels, places = (owners % PER_BLOCK).astype(np.uint8), labels.astype("<i8"), places.astype("<i8")
     connection.executemany(
-        f"INSERT INTO {_TABLES[kind]} (block, owners, labels, codes) VALUES (?, ?, ?, ?)",
+        f"INSERT INTO {_TABLES[kind]} (block, owners, labels, places, codes) VALUES (?, ?, ?, ?, ?)",
         (
             (
                 int(blocks[start]),
                 small_owners[start:end].tobytes(),
-                small_labels[start:end].tobytes() if kind is PASSAGES else b"",
+                labels[start:end].tobytes() if kind is PASSAGES else b"",
+                places[start:end].tobytes(),
                 codes[start:end].tobytes(),
             )
             for start, end in zip(starts, [*starts[1:], len(owners)], strict=True)
@@ -258,19 +260,23 @@ class DamagedCodes(Exception):
     """The tables hold what cannot be codes."""
 
 
-def _unpacked(rows: Sequence[tuple[Any, ...]], width: int) -> tuple[IntArray, IntArray, Bytes]:
-    """Memory numbers, labels and codes of rows of the tables; raises :class:`DamagedCodes`."""
-    for _, owners, _, codes in rows:
-        if len(codes) != len(owners) * width or max(owners, default=0) >= PER_BLOCK:
+def _unpacked(rows: Sequence[tuple[Any, ...]], width: int) -> tuple[IntArray, Bytes]:
+    """Owners, labels and places, shape (3, n), and codes of rows of the tables; raises :class:`DamagedCodes`."""
+    for _, owners, _, places, codes in rows:
+        right = len(codes) == len(owners) * width and len(places) == 8 * len(owners)
+        if not right or max(owners, default=0) >= PER_BLOCK:
             raise DamagedCodes
     counts = [len(row[1]) for row in rows]
     blocks = np.repeat(np.array([row[0] for row in rows], np.int64), counts)
     numbers = blocks * PER_BLOCK + np.frombuffer(b"".join(row[1] for row in rows), np.uint8)
-    labels = b"".join(row[2] for row in rows)
-    if len(labels) not in (0, 8 * len(numbers)):
+    labels, places, codes = (b"".join(row[column] for row in rows) for column in (2, 3, 4))
+    if len(labels) not in (0, len(places)):
         raise DamagedCodes
-    places = np.frombuffer(labels, "<i8").astype(np.int64, copy=False) if labels else np.zeros(len(numbers), np.int64)
-    return numbers, places, np.frombuffer(b"".join(row[3] for row in rows), np.uint8).reshape(len(numbers), width)
+    keys = np.zeros((3, len(numbers)), np.int64)
+    keys[0], keys[2] = numbers, np.frombuffer(places, "<i8")
+    if labels:
+        keys[1] = np.frombuffer(labels, "<i8")
+    return keys, np.frombuffer(codes, np.uint8).reshape(len(numbers), width)
 
 
 def load(connection: sqlite3.Connection, found: State) -> tuple[CodedBlock, CodedBlock] | None:
@@ -302,7 +308,7 @@ def faults(connection: sqlite3.Connection) -> list[str]:
     wrong = 0
     for kind, block in zip((DOCUMENTS, PASSAGES), blocks, strict=True):
         at, kept = 0, np.flatnonzero(~member(block.owners, changed))
-        for owners, labels, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension), dimension):
+        for owners, labels, _, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension), dimension):
             settled = ~member(owners, changed)
             rows_here = kept[at : at + int(settled.sum())]
             at += int(settled.sum())
@@ -321,10 +327,10 @@ def _load(connection: sqlite3.Connection, kind: Kind, count: int, width: int) ->
     arrays = CodedBlock.room(count, width)
     at = 0
     for rows in chunks(connection.execute(f"SELECT {_COLUMNS} FROM {_TABLES[kind]} ORDER BY block"), 128):
-        numbers, labels, codes = _unpacked(rows, width)
-        if at + len(numbers) > count:
+        (owners, labels, places), codes = _unpacked(rows, width)
+        if at + len(codes) > count:
             raise DamagedCodes
-        at = put(arrays, at, numbers, labels if kind is PASSAGES else None, codes)
+        at = put(arrays, at, owners, labels if kind is PASSAGES else None, places, codes)
     if at != count:
         raise DamagedCodes
     return CodedBlock.of(arrays, count)

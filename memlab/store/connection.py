@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from memlab.errors import (
     InvalidValue,
@@ -40,6 +40,11 @@ class _Connection(sqlite3.Connection):
 
     thread = 0  # the one it belongs to
     uses = 0  # transactions that are open on it now
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.passing: dict[str, Any] = {}  # what memlab.store.reading found to pass filters...
+        self.passing_seen: tuple[int, int] = (-1, -1)  # ... when the data was of this version
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):

@@ -166,18 +166,18 @@ class VectorIndex:
 
 
 def _exact(connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int) -> Block:
-    return Block.build(*read_vectors(connection, kind, encoder_id, dimension))
+    piece = read_vectors(connection, kind, encoder_id, dimension)
+    return Block.build(piece.owners, piece.labels, piece.matrix)
 
 
 def _coded(connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int) -> CodedBlock:
     """Codes of all vectors in the file, made now: it has none of its own, or none that can be used."""
-    owners, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    codes = [np.empty((0, code_bytes(dimension)), np.uint8)]
-    for numbers, places, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension), dimension):
-        owners.append(numbers)
-        labels.append(places)
+    keys, codes = [np.empty((3, 0), np.int64)], [np.empty((0, code_bytes(dimension)), np.uint8)]
+    for *key, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension), dimension):
+        keys.append(np.stack(key))
         codes.append(encode(matrix))
-    return CodedBlock.build(np.concatenate(owners), np.concatenate(labels), np.concatenate(codes))
+    owners, labels, places = np.concatenate(keys, axis=1)
+    return CodedBlock.build(owners, labels, places, np.concatenate(codes))
 
 
 def _changed(
@@ -185,11 +185,11 @@ def _changed(
 ) -> Block | CodedBlock:
     """The block of this kind with the vectors that these memories (ascending) have now."""
     block = old.documents if kind is DOCUMENTS else old.passages
-    owners, labels, matrix = read_vectors(connection, kind, old.encoder_id, old.dimension, among=among)
+    owners, labels, places, matrix = read_vectors(connection, kind, old.encoder_id, old.dimension, among=among)
     if not len(owners) and not len(block.rows_of(numbers)):
         return block
     if isinstance(block, CodedBlock):
-        return block.changed(numbers, owners, labels, encode(matrix))
+        return block.changed(numbers, owners, labels, places, encode(matrix))
     return block.changed(numbers, owners, labels, matrix)
 
 

@@ -91,6 +91,8 @@ class ReadView:
         Whether the term index has every live memory: not in a file of schema version 1 that is open for reading only,
         nor after a foreign program's write that could not be indexed yet. If not, :meth:`terms`, :meth:`pair_scores`
         and :meth:`document_frequencies` must not be asked.
+    settled : bool
+        Whether what the transaction sees is committed, so that later ones may use what was found out in it.
     """
 
     connection: sqlite3.Connection
@@ -99,6 +101,7 @@ class ReadView:
     searched: int = 0
     filters: Filters = field(default_factory=Filters)
     terms_ready: bool = False
+    settled: bool = False
     _allowed: IntArray | None = None
     _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
 
@@ -107,14 +110,18 @@ class ReadView:
         if not self.filters:
             return None
         if self._allowed is None:
-            where, values = self.filters.sql()
-            rows = self.connection.execute(
-                "SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id "
-                f"WHERE m.trashed_at IS NULL AND {where} ORDER BY n.number",
-                values,
-            )
-            self._allowed = np.fromiter((row[0] for row in rows), dtype=np.int64)
+            self._allowed = _remembered(self) if self.settled else self.read_passing()
         return self._allowed
+
+    def read_passing(self) -> IntArray:
+        """The same, read from the file."""
+        where, values = self.filters.sql()
+        rows = self.connection.execute(
+            "SELECT n.number FROM memories m JOIN memory_numbers n ON n.id = m.id "
+            f"WHERE m.trashed_at IS NULL AND {where}",
+            values,
+        )
+        return np.sort(np.fromiter((row[0] for row in rows), dtype=np.int64))
 
     @cached_property
     def documents(self) -> Vectors:
@@ -276,6 +283,34 @@ class ReadView:
             ).fetchone()
             is None
         ]
+
+
+_MOST_LISTS, _MOST_NUMBERS = 16, 2_000_000
+
+
+def _remembered(view: ReadView) -> IntArray:
+    """What passes the filters of a view, read only if anything was written since the connection's last look.
+
+    `PRAGMA data_version` moves when another connection has committed, `total_changes` when this one has changed
+    anything; both stand still only if every row is as it was.
+    """
+    connection = view.connection
+    lists: dict[str, IntArray] | None = getattr(connection, "passing", None)
+    if lists is None:  # a connection of somebody else's
+        return view.read_passing()
+    seen = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+    if seen != connection.passing_seen:  # type: ignore[attr-defined]
+        lists.clear()
+        connection.passing_seen = seen  # type: ignore[attr-defined]
+    key = repr(view.filters.sql())
+    found = lists.pop(key, None)
+    if found is None:
+        found = view.read_passing()
+        found.flags.writeable = False
+    lists[key] = found  # the newest at the end
+    while len(lists) > 1 and (len(lists) > _MOST_LISTS or sum(map(len, lists.values())) > _MOST_NUMBERS):
+        del lists[next(iter(lists))]
+    return found
 
 
 def _part(scored: Scored, only: int | None, among: Sequence[int] | None) -> Scored:

@@ -327,18 +327,20 @@ END;
 """
 
 # Codes of vectors, see memlab.store.codetable; a row has those of the memories of 64 numbers: where they are, whose
-# (the number's last six bits), which passage each is of, and the codes. Empty in a small store.
+# (the number's last six bits), which passage each is of, the vector's rowid, and the codes. Empty in a small store.
 _CODES = """
 CREATE TABLE document_codes (
     block INTEGER PRIMARY KEY,
     owners BLOB NOT NULL,
     labels BLOB NOT NULL,
+    places BLOB NOT NULL,
     codes BLOB NOT NULL
 );
 CREATE TABLE passage_codes (
     block INTEGER PRIMARY KEY,
     owners BLOB NOT NULL,
     labels BLOB NOT NULL,
+    places BLOB NOT NULL,
     codes BLOB NOT NULL
 );
 """

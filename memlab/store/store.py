@@ -668,7 +668,7 @@ class MemoryStore:
                     if snapshot is not None:
                         self._writer.slot.follow(recorded)
                         live = snapshot.live
-                        yield reading.ReadView(connection, snapshot, recorded, live, filters or Filters(), ready)
+                        yield reading.ReadView(connection, snapshot, recorded, live, filters or Filters(), ready, keep)
                         return
                     continue
             if indexing and not ready:

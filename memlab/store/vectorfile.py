@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,19 +27,22 @@ _LIVE = {
     PASSAGES: "m.trashed_at IS NULL AND m.vector IS NOT NULL AND p.encoder_id = :encoder "
     "AND m.encoder_id = :encoder AND length(p.vector) = :bytes",
 }
-_COLUMNS = {DOCUMENTS: "n.number, 0, m.vector", PASSAGES: "n.number, p.position, p.vector"}
+_COLUMNS = {DOCUMENTS: "n.number, 0, m.rowid, m.vector", PASSAGES: "n.number, p.position, p.id, p.vector"}
 _MORE = {DOCUMENTS: "", PASSAGES: "CROSS JOIN memory_passages p ON p.memory_id = m.id"}
 _ORDER = {DOCUMENTS: "n.number", PASSAGES: "n.number, p.position"}
 # CROSS JOIN keeps the order of the tables: by number, one look-up of an id each.
 _ALL = "memory_numbers n CROSS JOIN memories m ON m.id = n.id"
 _AMONG = "json_each(:among) j CROSS JOIN memory_numbers n ON n.number = j.value CROSS JOIN memories m ON m.id = n.id"
-_PASSAGE = """
-SELECT j.key, p.vector FROM json_each(?) j
-CROSS JOIN memory_numbers n ON n.number = json_extract(j.value, '$[0]')
-CROSS JOIN memory_passages p ON p.memory_id = n.id AND p.position = json_extract(j.value, '$[1]')"""
-_DOCUMENT = """
-SELECT j.key, m.vector FROM json_each(?) j
-CROSS JOIN memory_numbers n ON n.number = j.value CROSS JOIN memories m ON m.id = n.id"""
+_IDS = "SELECT j.key, n.id FROM json_each(?) j CROSS JOIN memory_numbers n ON n.number = j.value"
+_AT_PLACE = {
+    DOCUMENTS: "SELECT j.key, m.id, 0, m.vector FROM json_each(?) j CROSS JOIN memories m ON m.rowid = j.value",
+    PASSAGES: "SELECT j.key, p.memory_id, p.position, p.vector FROM json_each(?) j "
+    "CROSS JOIN memory_passages p ON p.id = j.value",
+}
+_BY_ID = {
+    DOCUMENTS: "SELECT vector FROM memories WHERE id = ?",
+    PASSAGES: "SELECT vector FROM memory_passages WHERE memory_id = ? AND position = ?",
+}
 
 
 def select_vectors(
@@ -52,7 +55,7 @@ def select_vectors(
     since: int = 0,
     before: int | None = None,
 ) -> sqlite3.Cursor:
-    """Memory number, label and vector of each live row, by number and label.
+    """Memory number, label, rowid and vector of each live row, by number and label.
 
     Parameters
     ----------
@@ -69,27 +72,45 @@ def select_vectors(
     )
 
 
+class Piece(NamedTuple):
+    """Rows of vectors.
+
+    Attributes
+    ----------
+    owners, labels, places : ndarray of int64, shape (n,)
+        Memory numbers; positions of passages, 0 for documents; rowids of ``memories`` or ``memory_passages``.
+    matrix : ndarray of float32, shape (n, dimension)
+        Unit vectors.
+    """
+
+    owners: IntArray
+    labels: IntArray
+    places: IntArray
+    matrix: FloatMatrix
+
+
 def read_vectors(
     connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int, **which: Any
-) -> tuple[IntArray, IntArray, FloatMatrix]:
-    """Memory numbers, labels and unit vectors, see :func:`select_vectors`."""
+) -> Piece:
+    """All at once, see :func:`select_vectors`."""
     parts = list(pieces(select_vectors(connection, kind, encoder_id, dimension, **which), dimension))
     if not parts:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, dimension), np.float32)
-    owners, labels, matrix = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return owners, labels, matrix
+        none = np.empty(0, np.int64)
+        return Piece(none, none, none, np.empty((0, dimension), np.float32))
+    owners, labels, places, matrix = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Piece(owners, labels, places, matrix)
 
 
-def pieces(
-    cursor: sqlite3.Cursor, dimension: int, size: int = 4096
-) -> Iterator[tuple[IntArray, IntArray, FloatMatrix]]:
-    """Memory numbers, labels and unit vectors of a cursor's rows, some thousand at a time."""
+def pieces(cursor: sqlite3.Cursor, dimension: int, size: int = 4096) -> Iterator[Piece]:
+    """What is in a cursor's rows, some thousand at a time, without those that cannot be used."""
     for rows in chunks(cursor, size):
-        numbers, labels, vectors = zip(*rows, strict=True)
+        *keys, vectors = zip(*rows, strict=True)
         matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(len(rows), dimension).astype(np.float32, copy=False)
         usable, matrix = unit_rows(matrix)
-        owners, places = np.array(numbers, np.int64), np.array(labels, np.int64)
-        yield (owners, places, matrix) if usable is None else (owners[usable], places[usable], matrix[usable])
+        owners, labels, places = (np.array(key, np.int64) for key in keys)
+        if usable is not None:
+            owners, labels, places, matrix = owners[usable], labels[usable], places[usable], matrix[usable]
+        yield Piece(owners, labels, places, matrix)
 
 
 def unit_rows(matrix: FloatMatrix) -> tuple[Any, FloatMatrix]:
@@ -110,21 +131,29 @@ def unit_rows(matrix: FloatMatrix) -> tuple[Any, FloatMatrix]:
 
 
 def vectors_of(
-    connection: sqlite3.Connection, kind: Kind, owners: IntArray, labels: IntArray, dimension: int
+    connection: sqlite3.Connection, kind: Kind, owners: IntArray, labels: IntArray, places: IntArray, dimension: int
 ) -> FloatMatrix:
-    """The unit vectors of rows, float32, shape (len(owners), dimension); NaN for one that is not in the file."""
-    if kind is DOCUMENTS:
-        rows = connection.execute(_DOCUMENT, (number_list(owners),)).fetchall()
-    else:
-        pairs = ",".join(f"[{owner},{label}]" for owner, label in zip(owners.tolist(), labels.tolist(), strict=True))
-        rows = connection.execute(_PASSAGE, (f"[{pairs}]",)).fetchall()
-    if len(rows) == len(owners) and all(isinstance(row[1], bytes) and len(row[1]) == 4 * dimension for row in rows):
-        matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(owners), dimension)
-    else:  # a program that knows nothing of the change log was here
-        matrix = np.full((len(owners), dimension), np.nan, np.float32)
-        for key, vector in rows:
-            if isinstance(vector, bytes) and len(vector) == 4 * dimension:
-                matrix[key] = np.frombuffer(vector, "<f4")
+    """The unit vectors of rows, float32, shape (len(owners), dimension); NaN for one that is not in the file.
+
+    A VACUUM may give the rows of ``memories`` new rowids, so ids are compared, and what is elsewhere is looked up.
+    """
+    ids: list[Any] = [None] * len(owners)
+    for key, memory_id in connection.execute(_IDS, (number_list(owners),)):
+        ids[key] = memory_id
+    positions = labels.tolist()
+    vectors: list[Any] = [None] * len(owners)
+    for key, memory_id, position, vector in connection.execute(_AT_PLACE[kind], (number_list(places),)):
+        if memory_id == ids[key] and position == positions[key]:
+            vectors[key] = vector
+    for key in (key for key, vector in enumerate(vectors) if vector is None):
+        values = (ids[key],) if kind is DOCUMENTS else (ids[key], positions[key])
+        row = connection.execute(_BY_ID[kind], values).fetchone()
+        vectors[key] = None if row is None else row[0]
+    size = 4 * dimension
+    # A program that knows nothing of the change log may have been here.
+    nothing = np.full(dimension, np.nan, "<f4").tobytes()
+    sound = (vector if isinstance(vector, bytes) and len(vector) == size else nothing for vector in vectors)
+    matrix = np.frombuffer(b"".join(sound), "<f4").reshape(len(owners), dimension)
     return unit_rows(matrix.astype(np.float32, copy=False))[1]
 
 

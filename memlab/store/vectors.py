@@ -11,7 +11,7 @@ import numpy as np
 from memlab.encoders.base import FloatMatrix
 from memlab.store.blocks import Block, BoolArray, CodedBlock, FloatArray, IntArray, exact_cosines
 from memlab.store.nearest import CodedSearch, Found, nearest, nothing
-from memlab.store.vectorfile import Kind, pieces, select_vectors, vectors_of
+from memlab.store.vectorfile import Kind, Piece, pieces, select_vectors, vectors_of
 
 Part = IntArray | BoolArray | None
 """Rows that take part: their indices, or a mask of them; ``None`` for all that are alive."""
@@ -97,11 +97,11 @@ class Vectors:
         taking_part = None
         if part is not None:
             taking_part = np.unique(self.block.owners[part])
-        for numbers, places, matrix in self._pieces():
-            kept = slice(None) if taking_part is None else np.isin(numbers, taking_part)
-            owners.append(numbers[kept])
-            labels.append(places[kept])
-            cosines.append(exact_cosines(matrix[kept], query))
+        for piece in self._pieces():
+            kept = slice(None) if taking_part is None else np.isin(piece.owners, taking_part)
+            owners.append(piece.owners[kept])
+            labels.append(piece.labels[kept])
+            cosines.append(exact_cosines(piece.matrix[kept], query))
         return np.concatenate(owners), np.concatenate(labels), np.concatenate(cosines)
 
     def matrix(self) -> tuple[IntArray, IntArray, FloatMatrix]:
@@ -111,13 +111,13 @@ class Vectors:
             return self.block.owners[alive], self.block.labels[alive], self.block.matrix[alive]
         owners, labels = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
         matrix, at = np.empty((len(self), self.dimension), np.float32), 0
-        for numbers, places, rows in self._pieces():
-            end = at + len(rows)
-            owners[at:end], labels[at:end], matrix[at:end] = numbers, places, rows
+        for piece in self._pieces():
+            end = at + len(piece.owners)
+            owners[at:end], labels[at:end], matrix[at:end] = piece.owners, piece.labels, piece.matrix
             at = end
         return owners[:at], labels[:at], matrix[:at]
 
-    def _pieces(self) -> Iterator[tuple[IntArray, IntArray, FloatMatrix]]:
+    def _pieces(self) -> Iterator[Piece]:
         return pieces(select_vectors(self.connection, self.kind, self.encoder_id, self.dimension), self.dimension)
 
     def _turn_to(self, query: FloatMatrix) -> None:
@@ -142,9 +142,8 @@ class Vectors:
         known, cosines = self._known
         missing = np.setdiff1d(rows, known)
         if len(missing):
-            matrix = vectors_of(
-                self.connection, self.kind, self.block.owners[missing], self.block.labels[missing], self.dimension
-            )
+            owners, labels, places = self.block.owners[missing], self.block.labels[missing], self.block.places[missing]
+            matrix = vectors_of(self.connection, self.kind, owners, labels, places, self.dimension)
             known = np.concatenate([known, missing])
             found = exact_cosines(matrix, self._query)
             cosines = np.concatenate([cosines, np.where(np.isnan(found), -np.inf, found)])

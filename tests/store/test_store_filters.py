@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memlab.encoders import HashingEncoder
 from memlab.errors import InvalidValue
 from memlab.store import Filters, Memory, MemoryStore
+from tests.store.helpers import raw_connection
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ["a", "b", "A", "a b", "x'y", 'q"q', "%", "_", "é", "日本", "[]", "5"]
@@ -215,3 +216,52 @@ def test_keywords_change_given_filters():
     )
     assert not Filters()
     assert Filters.of(None) == Filters()
+
+
+def test_what_passes_filters_is_remembered_until_anything_is_written(make_store):
+    store, other = make_store(), make_store()
+    ids = store.remember_many([{"content": f"memory {i}", "project": f"p{i % 3}"} for i in range(30)]).memory_ids
+    wanted = Filters(project="p1")
+    raw = raw_connection(store.path)
+
+    def look(expected: int) -> int:
+        """How many statements read what passes."""
+        statements: list[str] = []
+        store.db.conn.set_trace_callback(statements.append)
+        with store.view(wanted) as view:
+            allowed, again = view.allowed(), view.allowed()
+            assert again is allowed
+            np.testing.assert_array_equal(allowed, view.read_passing())
+            assert len(allowed) == expected
+        store.db.conn.set_trace_callback(None)
+        return sum("m.project IN" in statement for statement in statements) - 1
+
+    assert (look(10), look(10), look(10)) == (1, 0, 0)
+    changes = (
+        (lambda: store.update(ids[0], project="p1"), 11),
+        (lambda: other.update(ids[2], project="p1"), 12),
+        (lambda: raw.execute("UPDATE memories SET project = 'p1' WHERE id = ?", (ids[3],)), 13),
+        (lambda: store.forget(ids[0]), 12),
+        (lambda: other.purge(ids[0]), 12),
+    )
+    for change, expected in changes:
+        change()
+        assert (look(expected), look(expected)) == (1, 0)
+    # What a transaction changed and took back again.
+    connection = store.db.conn
+    connection.execute("BEGIN")
+    connection.execute("UPDATE memories SET project = 'p1'")
+    with store.view(wanted) as view:
+        assert len(view.allowed()) == 29
+    connection.execute("ROLLBACK")
+    look(12)
+    raw.close()
+
+
+def test_filters_that_are_remembered_do_not_pile_up(make_store):
+    store = make_store()
+    store.remember_many([{"content": f"memory {i}", "project": f"p{i}"} for i in range(40)])
+    for i in range(40):
+        with store.view(Filters(project=f"p{i}")) as view:
+            assert len(view.allowed()) == 1
+    assert len(store._file.connection().passing) == 16
