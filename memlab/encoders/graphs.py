@@ -150,23 +150,28 @@ def prepare_graph(
     say(f"reading the weights in {folder.path}")
     weights = _read_weights(folder)
     say("writing the network as an ONNX graph")
-    graph = build_graph(weights, read_shape(folder.path))
+    graph, numbers = build_graph(weights, read_shape(folder.path), _numbers(path).name)
     tokenizer = read_facts(folder.path).tokenizer_folder / "tokenizer.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _check_room(path.parent, len(graph))
+        _check_room(path.parent, len(graph) + len(numbers))
         with tempfile.TemporaryDirectory(prefix="check-", dir=path.parent) as temporary:
-            candidate = Path(temporary) / "graph.onnx"
+            candidate = Path(temporary) / path.name
             candidate.write_bytes(graph)
+            _numbers(candidate).write_bytes(numbers)
             say("comparing its vectors with the reference")
             limit = min(_CHECK_LIMIT, read_facts(folder.path).position_limit or _CHECK_LIMIT)
             expected = reference_vectors() if _is_original(folder) else _made_by_torch(folder, limit)
             difference = _check(OnnxModel(candidate, tokenizer, limit), expected, candidate)
-        # The record goes first: a graph without the right one is never used.
-        path.unlink(missing_ok=True)
-        record = {"sha256": hashlib.sha256(graph).hexdigest(), "bytes": len(graph), "weights": folder.fingerprint}
-        write_whole(_record(path), json.dumps(record).encode())
+        # Without the record nothing is used, and it goes last.
+        _record(path).unlink(missing_ok=True)
+        write_whole(_numbers(path), numbers)
         write_whole(path, graph)
+        record = {"graph": hashlib.sha256(graph).hexdigest(), "numbers": hashlib.sha256(numbers).hexdigest()}
+        write_whole(_record(path), json.dumps(record).encode())
+        for older in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*"):
+            if older.stem != path.stem:
+                older.unlink()  # of a former memlab
     except OSError as error:
         raise EncoderUnavailable(
             f"{path.parent}: the graph cannot be written there ({error.strerror or error}); free or unlock the folder, "
@@ -219,11 +224,15 @@ def _damage(path: Path) -> str | None:
         return None
     try:
         record = json.loads(_record(path).read_text(encoding="utf-8"))
-        if path.stat().st_size == record["bytes"] and file_sha256(path) == record["sha256"]:
+        if (file_sha256(path), file_sha256(_numbers(path))) == (record["graph"], record["numbers"]):
             return ""
     except (OSError, ValueError, KeyError, TypeError):
-        return f"the hash of the graph {path} cannot be read, so it is not used; {_MAKE}"
+        return f"the graph {path} is not whole, so it is not used; {_MAKE}"
     return f"the graph {path} is damaged, so it is not used; {_MAKE}"
+
+
+def _numbers(path: Path) -> Path:
+    return path.with_suffix(".weights")
 
 
 def _record(path: Path) -> Path:
