@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memlab.bench import keyword_quality
 from memlab.bench.cold import cold_start
+from memlab.bench.keyword_quality import exhaustive
 from memlab.bench.reference import Worker
 from memlab.bench.subject import NameOnly, Subject
 from memlab.bench.timing import BLOCK, Figure, Spread, blocks, milliseconds, rate
@@ -257,14 +257,17 @@ class _Run:
             spent: list[float] = []
             theirs: list[float] = []
             kept: list[float] = []
-            whole = keyword_quality.exhaustive(channel)
+            answered: list[tuple[Query, ChannelResult]] = []
+            whole = exhaustive(channel)
             for block in blocks(asked, self.seconds):
                 results = [self.search(channel, query) for query in block]
                 spent += [result.milliseconds for result in results]
                 if plain:
                     theirs += plain.ask("words", [(query.text, TEN) for query in block])[0]
-                if whole is not None:
-                    kept += [_share(result, self.search(whole, q)) for result, q in zip(results, block, strict=True)]
+                answered += zip(block, results, strict=True)
+            if whole is not None:
+                for block in blocks(answered, self.seconds, size=1):
+                    kept += [_share(result, self.search(whole, query)) for query, result in block]
             self.add(
                 key,
                 label,
@@ -272,7 +275,7 @@ class _Run:
                 spent,
                 against=_OR,
                 reference=theirs,
-                kept=_mean(kept) if whole is not None else 1.0,
+                kept=_mean(kept),
                 kept_of="its ten when every match is scored",
             )
 

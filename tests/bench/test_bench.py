@@ -368,3 +368,19 @@ def test_the_report_names_what_was_compared(capsys: pytest.CaptureFixture[str]) 
 @pytest.fixture(autouse=True)
 def no_named_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEMLAB_DB", raising=False)
+
+
+def test_a_keyword_channel_without_its_shortcut_scores_every_match() -> None:
+    from dataclasses import dataclass
+
+    from memlab.bench.keyword_quality import exhaustive
+    from memlab.retrieval import KeywordChannel
+
+    @dataclass(frozen=True)
+    class Some(KeywordChannel):
+        candidates: int = 100
+
+    assert exhaustive(KeywordChannel()) is None
+    changed = exhaustive(Some(max_terms=7))
+    assert isinstance(changed, Some)
+    assert (changed.candidates, changed.max_terms) == (1_000_000_000, 7)
