@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, count
 from operator import itemgetter
 from typing import Any
@@ -22,10 +24,20 @@ _ROW = f"({', '.join('?' * len(_COLUMNS))})"
 # A table with triggers makes SQLite copy every page that a statement changes, lest it has to undo the statement alone:
 # half the time of an insertion, if every row is a statement. Older builds of SQLite take 999 values in one.
 _AT_ONCE = 999 // len(_COLUMNS)
-_INSERT_SEARCH = (
-    "INSERT INTO memory_search (rowid, id, content, category, project, tags, files) VALUES (?, ?, ?, ?, ?, ?, ?)"
+# The new rows are the last of their table, and their numbers the last numbers, in the same order.
+_INSERT_NUMBERS = "INSERT INTO memory_numbers (id) SELECT id FROM memories WHERE rowid > ? ORDER BY rowid"
+_INSERT_SEARCH = """
+INSERT INTO memory_search (rowid, id, content, category, project, tags, files)
+SELECT rowid + :shift, id, content, category, project,
+    CASE WHEN tags <> '[]' THEN (SELECT group_concat(value, ' ') FROM json_each(tags)) END,
+    CASE WHEN related_files <> '[]' THEN (SELECT group_concat(value, ' ') FROM json_each(related_files)) END
+FROM memories WHERE rowid > :before AND trashed_at IS NULL ORDER BY rowid"""
+_INSERT_CHANGES = (
+    "INSERT INTO memory_changes (number) SELECT number FROM memory_numbers WHERE number > ? ORDER BY number"
 )
 _LABELS = itemgetter(*map(DRAFT_COLUMNS.index, ("category", "project", "tags", "related_files")))
+_WORTH_A_THREAD = 1000
+_LAST_ROW = 1 << 62  # beyond it SQLite may run out of numbers for rows and pick any that is free
 
 
 def insert(connection: sqlite3.Connection, drafts: Sequence[Draft], vectors: Sequence[tuple[Any, Any]]) -> None:
@@ -41,7 +53,8 @@ def insert(connection: sqlite3.Connection, drafts: Sequence[Draft], vectors: Seq
     rows = [(new.memory_id, new.content, *vector, *new.columns) for new, vector in zip(drafts, vectors, strict=True)]
     if not rows:
         return
-    if _has_numbers(connection, [new.memory_id for new in drafts]):
+    before = _last(connection, "SELECT max(rowid) FROM memories")
+    if before > _LAST_ROW or _has_numbers(connection, [new.memory_id for new in drafts]):
         # Left behind by a program that had the triggers switched off; they know what to do about it.
         connection.executemany(_INSERT + _ROW, rows)
         return
@@ -52,25 +65,27 @@ def insert(connection: sqlite3.Connection, drafts: Sequence[Draft], vectors: Seq
         (list(chain.from_iterable(rows[at : at + _AT_ONCE])) for at in range(0, whole, _AT_ONCE)),
     )
     connection.executemany(_INSERT + _ROW, rows[whole:])
-    connection.executemany("INSERT INTO memory_numbers (id) VALUES (?)", [(new.memory_id,) for new in drafts])
-    (last,) = connection.execute("SELECT max(number) FROM memory_numbers").fetchone()
-    first = last - len(drafts) + 1
-    live = [(number, new) for number, new in zip(count(first), drafts) if new.live]
-    labels = [_LABELS(new.columns) for _, new in live]
-    columns = {key: _search_columns(*key) for key in set(labels)}  # few differ among many memories
-    connection.executemany(
-        _INSERT_SEARCH,
-        [(number, new.memory_id, new.content, *columns[key]) for (number, new), key in zip(live, labels, strict=True)],
-    )
-    termindex.add(
-        connection, [(number, new.content, columns[key]) for (number, new), key in zip(live, labels, strict=True)]
-    )
-    connection.execute(
-        "INSERT INTO memory_changes (number) SELECT number FROM memory_numbers WHERE number >= ? ORDER BY number",
-        (first,),
-    )
+    connection.execute(_INSERT_NUMBERS, (before,))
+    last = _last(connection, "SELECT max(number) FROM memory_numbers") - len(rows)
+    connection.execute(_INSERT_CHANGES, (last,))
     connection.execute(schema.PRUNE_CHANGES)
+    live = [(number, new.content, _LABELS(new.columns)) for number, new in zip(count(last + 1), drafts) if new.live]
+    search = partial(connection.execute, _INSERT_SEARCH, {"shift": last - before, "before": before})
+    if len(rows) < _WORTH_A_THREAD:
+        search()
+        terms = termindex.rows(live)
+    else:
+        # SQLite needs no Python for the one, and Python no SQLite for the other.
+        with ThreadPoolExecutor(1, "memlab-search") as pool:
+            done = pool.submit(search)
+            terms = termindex.rows(live)
+            done.result()
+    termindex.add(connection, terms)
     connection.execute("DELETE FROM bulk_write")
+
+
+def _last(connection: sqlite3.Connection, look: str) -> int:
+    return int(connection.execute(look).fetchone()[0] or 0)
 
 
 def _has_numbers(connection: sqlite3.Connection, ids: list[str]) -> bool:
@@ -78,12 +93,3 @@ def _has_numbers(connection: sqlite3.Connection, ids: list[str]) -> bool:
         "SELECT EXISTS (SELECT 1 FROM memory_numbers WHERE id IN (SELECT value FROM json_each(?)))", (json.dumps(ids),)
     )
     return bool(found.fetchone()[0])
-
-
-def _search_columns(category: str, project: str | None, tags: str, files: str) -> tuple[str | None, ...]:
-    """The columns of ``memory_search`` besides the content."""
-    return category, project, _joined(tags), _joined(files)
-
-
-def _joined(texts: str) -> str | None:
-    return " ".join(json.loads(texts)) if texts != "[]" else None

@@ -6,6 +6,7 @@ transaction. Until then a memory waits in ``memory_terms_pending``, which is com
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 
@@ -61,6 +62,7 @@ def start_anew(connection: sqlite3.Connection) -> None:
     """Empty the index and let every live memory wait for its terms."""
     connection.execute("DROP TABLE memory_terms")
     connection.execute(schema.TERMS_TABLE)
+    connection.execute(schema.gather("memory_terms"))
     connection.execute(schema.ALL_TERMS_PENDING)
     connection.execute(
         "INSERT INTO store_settings (key, value) VALUES ('analysis_version', :version) "
@@ -99,24 +101,28 @@ def update(connection: sqlite3.Connection, batches: int | None = None) -> int:
     return done
 
 
-def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str, tuple[str | None, ...]]]) -> None:
-    """Index live memories that are neither in the index nor waiting for it.
+def rows(memories: Iterable[tuple[int, str, tuple[str | None, str | None, str, str]]]) -> list[tuple[int, str, str]]:
+    """What :func:`add` takes, of live memories.
 
     Parameters
     ----------
-    rows : iterable of (number, content, labels)
-        Labels as :data:`memory_search` has them: category, project, tags and files.
+    memories : iterable of (number, content, labels)
+        Labels: category and project; tags and files as the JSON that the columns hold.
     """
-    known: dict[tuple[str | None, ...], str] = {}  # few differ among many memories
-
-    def joined(labels: tuple[str | None, ...]) -> str:
+    known: dict[tuple[str | None, str | None, str, str], str] = {}  # few differ among many memories
+    found = []
+    for number, content, labels in memories:
         if labels not in known:
-            known[labels] = _joined(label or "" for label in labels)
-        return known[labels]
+            category, project, *lists = labels
+            listed = [" ".join(json.loads(texts)) for texts in lists]
+            known[labels] = _joined([category or "", project or "", *listed])
+        found.append((number, joined_tokens(content), known[labels]))
+    return found
 
-    connection.executemany(
-        _INSERT, [(number, joined_tokens(content), joined(labels)) for number, content, labels in rows]
-    )
+
+def add(connection: sqlite3.Connection, terms: Iterable[tuple[int, str, str]]) -> None:
+    """Index memories that are neither in the index nor waiting for it, given as number, content and labels."""
+    connection.executemany(_INSERT, terms)
 
 
 def _terms(texts: list[bytes | None]) -> tuple[str, str]:

@@ -71,7 +71,7 @@ def timed_stages(spent: dict[str, float]) -> Callable[[], None]:
             try:
                 return real(self, sql, *values)
             finally:
-                stage = next((stage for head, stage in STAGES.items() if sql.startswith(head)), "other SQL")
+                stage = next((stage for head, stage in STAGES.items() if sql.lstrip().startswith(head)), "other SQL")
                 spent[stage] += time.thread_time() - began
 
         return call
@@ -157,22 +157,30 @@ def main() -> None:
     parser.add_argument("--text", type=int, default=0, help="also store so many notes through MiniLM")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        found = [ready(size, Path(folder)) for size in chosen.sizes]
+        for size in chosen.sizes:
+            found.append(ready(size, Path(folder)))
+            if not chosen.json:
+                show(found[-1])
         if chosen.text:
             found.append(as_text(chosen.text, Path(folder)))
+            if not chosen.json:
+                show(found[-1])
     if chosen.json:
         print(json.dumps(found, indent=1))
-        return
-    for one in found:
-        for name, value in one.items():
-            if isinstance(value, dict):
-                print(f"  {name}:")
-                for stage, part in sorted(value.items(), key=lambda item: -item[1]):
-                    print(f"    {part:7.1f}  {stage}")
-            else:
-                print(f"  {name}: {value:,}")
-        print()
+
+
+def show(one: dict[str, Any]) -> None:
+    """Print one result."""
+    for name, value in one.items():
+        if isinstance(value, dict):
+            print(f"  {name}:")
+            for stage, part in sorted(value.items(), key=lambda item: -item[1]):
+                print(f"    {part:7.1f}  {stage}")
+        else:
+            print(f"  {name}: {value:,}")
+    print(flush=True)
 
 
 if __name__ == "__main__":

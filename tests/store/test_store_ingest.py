@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlab.encoders import HashingEncoder
-from memlab.errors import EncoderError, InvalidValue
+from memlab.errors import EncoderError, InvalidValue, StoreError
 from memlab.store import MemoryStore, bulk, remembering, termindex, writing
 from memlab.store.records import draft
 from tests.store.helpers import (
@@ -75,13 +75,16 @@ def insert_by_triggers(connection: sqlite3.Connection, rows: list[tuple[Any, ...
 @given(
     st.lists(st.lists(RECORDS, min_size=1, max_size=4), min_size=1, max_size=3),
     st.sampled_from([1, 3, bulk._AT_ONCE, 70]),
+    st.booleans(),
 )
-def test_the_same_tables_as_row_by_row(tmp_path_factory, batches, repeated):
+def test_the_same_tables_as_row_by_row(tmp_path_factory, batches, repeated, in_a_thread):
     folder = tmp_path_factory.mktemp("pair")
     with (
+        pytest.MonkeyPatch.context() as patch,
         MemoryStore(folder / "bulk.db", HashingEncoder(16)) as store,
         MemoryStore(folder / "rows.db", HashingEncoder(16)) as other,
     ):
+        patch.setattr(bulk, "_WORTH_A_THREAD", 1 if in_a_thread else 1000)
         for opened in (store, other):
             opened._file.connection().execute("PRAGMA synchronous = OFF")
             opened.remember("so that the encoder is recorded", memory_id="m-first", created_at=NOW)
@@ -154,9 +157,11 @@ def test_a_number_that_another_program_left_behind(store):
 # -- nothing is left behind -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["termindex.add", "writing._insert_passages", "bulk._has_numbers"])
+@pytest.mark.parametrize("in_a_thread", [False, True])
+@pytest.mark.parametrize("where", ["termindex.rows", "termindex.add", "writing._insert_passages", "bulk._has_numbers"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("broke")])
-def test_a_failure_anywhere_leaves_no_trace(store, monkeypatch, where, error):
+def test_a_failure_anywhere_leaves_no_trace(store, monkeypatch, where, error, in_a_thread):
+    monkeypatch.setattr(bulk, "_WORTH_A_THREAD", 1 if in_a_thread else 1000)
     store.remember("before")
     before = dump(store.path)
     module, name = where.split(".")
@@ -171,6 +176,26 @@ def test_a_failure_anywhere_leaves_no_trace(store, monkeypatch, where, error):
     monkeypatch.undo()
     with contextlib.closing(raw_connection(store.path)) as connection:
         connection.execute("INSERT INTO memories (id, content) VALUES ('m-raw', 'the triggers are awake')")
+    assert_sound(store)
+
+
+def test_an_error_of_sqlite_in_the_thread(make_store, monkeypatch):
+    monkeypatch.setattr(bulk, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(bulk, "_INSERT_SEARCH", "INSERT INTO memory_search SELECT :shift, :before FROM nowhere")
+    store = make_store()
+    before = dump(store.path)
+    with pytest.raises(StoreError, match="nowhere"):
+        store.remember_many([f"memory {at}" for at in range(10)])
+    assert dump(store.path) == before
+
+
+def test_rows_at_the_end_of_all_numbers(store):
+    with contextlib.closing(raw_connection(store.path)) as connection:
+        connection.execute(
+            "INSERT INTO memories (rowid, id, content) VALUES (9223372036854775807, 'm-last', 'the last row')"
+        )
+    store.remember_many([f"memory {at}" for at in range(60)])
+    assert len(store) == 61
     assert_sound(store)
 
 
