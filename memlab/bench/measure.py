@@ -266,8 +266,8 @@ class _Run:
                     theirs += plain.ask("words", [(query.text, TEN) for query in block])[0]
                 answered += zip(block, results, strict=True)
             if whole is not None:
-                for block in blocks(answered, self.seconds, size=1):
-                    kept += [_share(result, self.search(whole, query)) for query, result in block]
+                for ((query, result),) in blocks(answered, self.seconds, size=1):
+                    kept.append(_share(result, self.search(whole, query)))
             self.add(
                 key,
                 label,

@@ -56,6 +56,13 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cold starts without their processes, which take a second each."""
+    found = {"ms": 300.0, "import_ms": 100.0, "open_ms": 50.0, "answer_ms": 100.0, "resident_mb": 90.0, "hits": 5}
+    monkeypatch.setattr("memlab.bench.measure.cold_start", lambda *_: dict(found))
+
+
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, ["bench", *map(str, arguments)], catch_exceptions=False)
 
@@ -172,6 +179,7 @@ def test_everything_is_measured_on_a_synthetic_store(cache: Path) -> None:
     assert words.value.runs >= 5
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_without_references_nothing_is_compared(cache: Path) -> None:
     with synthetic_subject(300, cache=cache, encoder=ENCODER) as subject:
         found = measure(subject, seconds=0, references=False, encoding=False)
@@ -179,6 +187,7 @@ def test_without_references_nothing_is_compared(cache: Path) -> None:
     assert not any(figure.reference for figure in found.figures)
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_no_query_is_asked_twice(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from memlab.retrieval import HybridRetriever
 
@@ -226,6 +235,7 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(cache: Path, monkeypatch
     assert found.of("cold") is None
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_an_own_store_is_asked_for_its_own_words(own: Path) -> None:
     with own_subject(own) as subject:
         contents = [row["content"] for row in memories(40)]
@@ -238,6 +248,7 @@ def test_an_own_store_is_asked_for_its_own_words(own: Path) -> None:
     assert found.of("recall") is not None
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_an_encoder_that_cannot_be_had_leaves_the_rest_measured(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(self: MemoryStore) -> Encoder:
         raise EncoderError("the weights are gone\nlook for them")
@@ -250,6 +261,7 @@ def test_an_encoder_that_cannot_be_had_leaves_the_rest_measured(own: Path, monke
     assert "query vectors are means of two memories' each" in found.notes
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_a_store_without_vectors_is_measured_by_words(tmp_path: Path) -> None:
     with MemoryStore(tmp_path / "plain.db", None) as store:
         store.remember_many([{"content": f"The port of adapter {n} is {n * 7}.", "project": "p"} for n in range(30)])
@@ -281,6 +293,7 @@ def test_a_name_alone_stores_ready_vectors_and_encodes_nothing(tmp_path: Path) -
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_the_command_prints_json_of_a_fixed_layout(cache: Path) -> None:
     result = run("--size", 300, "--encoder", "hashing", "--seconds", 0, "--cache", cache, "--json")
     assert result.exit_code == 0
@@ -309,6 +322,7 @@ def test_an_own_store_stays_as_it_is(own: Path) -> None:
     assert "keyword channel (stems)" in result.stdout
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_growth_is_a_table_and_a_plot(cache: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     target = tmp_path / "growth.png"
