@@ -15,16 +15,19 @@ NBVAL := $(if $(NOTEBOOKS),--nbval-lax --nbval-current-env --nbval-sanitize-with
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab lint clean distclean
+.PHONY: help demo test test-mcp lab lint clean distclean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 demo: ## set up, build a store from the sample and recall from it
 	@$(RUN) -- memlab demo
 
 test: ## set up and run all tests that need no browser, notebooks included
 	@$(RUN) --extra test -- python -m pytest $(NBVAL) tests $(NOTEBOOKS) $(ARGS)
+
+test-mcp: ## set up and test the MCP server with the Inspector and the conformance suite (needs npm)
+	@$(RUN) --extra test -- python -m pytest tests/mcp_tools $(ARGS)
 
 lab: ## set up and open JupyterLab on the first notebook
 	@$(RUN) --extra notebook -- jupyter lab $(ALLOW_ROOT) $(firstword $(NOTEBOOKS)) $(ARGS)
@@ -38,5 +41,5 @@ clean: ## remove what builds and tests leave
 	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
 
-distclean: clean ## the same, and .venv
-	rm -rf .venv
+distclean: clean ## the same, and .venv and .mcp-tools
+	rm -rf .venv .mcp-tools

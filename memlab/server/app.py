@@ -21,7 +21,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, Completion, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, Completion, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from memlab import __version__
@@ -120,6 +121,17 @@ class MemoryServer(MCPServer[Any]):
             return _failed(_wrong_arguments(spec, error.__cause__))
         finally:
             _NOTES.reset(token)
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> Any:
+        """A prompt; one that is not there is the caller's fault, not ours."""
+        there = [prompt.name for prompt in await self.list_prompts()]
+        if name not in there:
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"Unknown prompt: {line(name, 60)}; there is {', '.join(there)}"
+            )
+        return await super().get_prompt(name, arguments, context)
 
     def _no_such(self, name: str) -> str:
         there = ", ".join(self.specs)

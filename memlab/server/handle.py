@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from memlab.store import MemoryStore
 
 if TYPE_CHECKING:
     import pandas as pd
+    from mcp import Client
 
     from memlab.retrieval import Recall
     from memlab.server.activity import Call
@@ -172,7 +175,7 @@ class ServerHandle:
         """Start again, on the same port and with the same token: clients go on as if nothing had been."""
         if self.running:
             return self
-        run = HttpServer(self._make_server, bound_socket(self.host, self._port), lambda: str(self._token))
+        run = HttpServer(self._make_server, bound_socket(self.host, self._port), lambda: self._token.value)
         self._run, self._port, self._url = run, run.port, run.url
         with _RUNNING_LOCK:
             _RUNNING[self.store.path] = self
@@ -252,7 +255,7 @@ class ServerHandle:
 
     @property
     def token(self) -> Secret:
-        """The bearer token; its repr hides it, ``str(server.token)`` is the token itself."""
+        """The bearer token; printed or displayed it is masked, ``server.token.value`` is the token itself."""
         return self._token
 
     @property
@@ -273,7 +276,7 @@ class ServerHandle:
         if not self._token:
             print("this server has no token")
             return
-        shown = {"text/plain": f"Authorization: Bearer {self._token}"}
+        shown = {"text/plain": f"Authorization: Bearer {self._token.value}"}
         masked = {"text/plain": f"Authorization: Bearer {MASK}"}
         state = {"bundle": shown}
         live = Live(lambda: state["bundle"])
@@ -306,6 +309,26 @@ class ServerHandle:
         if stdio:
             return stdio_snippet(client, self.store.path, *(["--read-only"] if self.read_only else []))
         return http_snippet(client, Http(self._url, self._token_file, bool(self._token)))
+
+    @contextlib.asynccontextmanager
+    async def client(self, mode: str = "auto") -> AsyncIterator[Client]:
+        """The SDK's own client, connected to this server: ``async with server.client() as client``.
+
+        Parameters
+        ----------
+        mode : str
+            ``auto`` for the newest protocol that both speak, ``legacy`` for the one with a handshake.
+        """
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        headers = {"Authorization": f"Bearer {self._token.value}"} if self._token else {}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(self._url, http_client=http), mode=mode) as client,
+        ):
+            yield client
 
     # -- watching --------------------------------------------------------------------------------------------------
 

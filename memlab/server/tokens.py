@@ -14,22 +14,24 @@ MASK = "••••••••"
 
 
 class Secret:
-    """A text that shows itself only when asked for by ``str(secret)``."""
+    """A text that only ``secret.value`` shows: printed or displayed it is masked, so it gets into no saved notebook."""
 
     def __init__(self, value: str) -> None:
         self._value = value
 
-    def __str__(self) -> str:
+    @property
+    def value(self) -> str:
+        """The text itself."""
         return self._value
 
     def __repr__(self) -> str:
-        return f"<token {MASK}; str(token) reveals it>" if self._value else "<no token>"
+        return f"<token {MASK}; .value is the token itself>" if self._value else "<no token>"
 
     def __bool__(self) -> bool:
         return bool(self._value)
 
     def __eq__(self, other: object) -> bool:
-        return str(self) == str(other) if isinstance(other, (Secret, str)) else NotImplemented
+        return isinstance(other, Secret) and self._value == other._value
 
     def __hash__(self) -> int:
         return hash(self._value)

@@ -49,7 +49,7 @@ def recall(handle, query="webhooks", **arguments):
 
 def test_the_token_is_shown_nowhere(handle):
     recall(handle)
-    token = str(handle.token)
+    token = handle.token.value
     assert len(token) >= 43
     shown = [repr(handle), handle._repr_html_(), repr(handle.token), repr(handle.activity), repr(handle.open())]
     shown += [str(handle.setup(name)) for name in ("claude-code", "codex", "gemini", "opencode", "vscode", "cursor")]
@@ -60,14 +60,14 @@ def test_the_token_is_shown_nowhere(handle):
 
 
 def test_the_token_is_kept_in_a_private_file(handle, store, data_folder):
-    assert kept_token(handle.token_file) == str(handle.token)
+    assert kept_token(handle.token_file) == handle.token.value
     assert data_folder in handle.token_file.parents
     if os.name == "posix":
         assert stat.S_IMODE(handle.token_file.stat().st_mode) == 0o600
-    before = str(handle.token)
+    before = handle.token.value
     handle.stop()
     with memlab.serve(store) as again:
-        assert str(again.token) == before
+        assert again.token.value == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes")
@@ -82,18 +82,18 @@ def test_a_token_that_others_could_read_is_not_used_again(tmp_path):
 
 
 def test_a_new_token_shuts_the_old_one_out(handle):
-    old = str(handle.token)
+    old = handle.token.value
     handle.renew_token()
     assert post(handle, token=old).status_code == 401
     assert alive(handle)
-    assert kept_token(handle.token_file) == str(handle.token)
+    assert kept_token(handle.token_file) == handle.token.value
 
 
 def test_a_token_of_ones_own_and_none(make_store):
     with memlab.serve(make_store("one.db"), token="a-token-of-my-own") as server:
         assert post(server, token="a-token-of-my-own").status_code == 200
         assert server.token_file is None
-        assert server.token == "a-token-of-my-own"
+        assert server.token.value == "a-token-of-my-own"
     with memlab.serve(make_store("two.db"), token=False) as server:
         assert post(server, Authorization=None).status_code == 200
         assert "no token" in repr(server)
@@ -115,8 +115,8 @@ def test_without_a_place_to_keep_it_the_token_is_random(store, monkeypatch, tmp_
 
 def test_a_secret_is_its_text_only_when_asked():
     secret = Secret("abc")
-    assert (str(secret), f"{secret}", secret == "abc", bool(Secret(""))) == ("abc", "abc", True, False)
-    assert "abc" not in repr([secret])
+    assert (secret.value, secret == Secret("abc"), bool(Secret(""))) == ("abc", True, False)
+    assert "abc" not in f"{secret} {secret!r} {[secret]}"
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------
@@ -308,9 +308,9 @@ def test_a_revealed_token_is_hidden_again(handle, notebook, monkeypatch):
 
     monkeypatch.setattr("memlab.server.handle.threading.Timer", Timer)
     handle.reveal()
-    assert str(handle.token) in notebook.shown[0]["text/plain"]
+    assert handle.token.value in notebook.shown[0]["text/plain"]
     later[0]()
-    assert str(handle.token) not in str(notebook.shown)
+    assert handle.token.value not in str(notebook.shown)
 
 
 def test_elsewhere_it_is_shown_as_text(handle, capsys):

@@ -12,7 +12,6 @@ import anyio
 import httpx2
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from memlab.server.handle import ServerHandle, serve
 from tests.server.conftest import HeldEncoder, answer
@@ -40,19 +39,13 @@ def handle(store):
         yield server
 
 
-@contextlib.asynccontextmanager
-async def connected(handle: ServerHandle, mode: str = "auto") -> Any:
-    headers = {"Authorization": f"Bearer {handle.token}"} if handle.token else {}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(handle.url, http_client=http), mode=mode) as client,
-    ):
-        yield client
+def connected(handle: ServerHandle, mode: str = "auto") -> Any:
+    return handle.client(mode)
 
 
 def post(handle, body=INITIALIZE, token=None, **headers):
     """A request with the right token unless another is given; ``None`` among the headers leaves one out."""
-    given = {**JSON, "Authorization": f"Bearer {handle.token if token is None else token}", **headers}
+    given = {**JSON, "Authorization": f"Bearer {handle.token.value if token is None else token}", **headers}
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     with httpx2.Client(timeout=60) as client:
         return client.post(
@@ -107,14 +100,14 @@ def test_the_tools_work_in_both_eras(handle, era):
 )
 def test_who_is_turned_away(handle, store, headers, status):
     filled = {
-        name: value and value.replace("PORT", str(handle.port)).replace("TOKEN", str(handle.token))
+        name: value and value.replace("PORT", str(handle.port)).replace("TOKEN", handle.token.value)
         for name, value in headers.items()
     }
     body = {**INITIALIZE, "method": "tools/call", "params": {"name": "remember", "arguments": {"content": "x"}}}
     reply = post(handle, body, **filled)
     assert reply.status_code == status
     assert not [name for name in reply.headers if name.startswith("access-control")]
-    assert str(handle.token) not in reply.text
+    assert handle.token.value not in reply.text
     if status in (401, 403, 421):
         assert reply.json()["error"]["message"]
     assert alive(handle)
@@ -141,7 +134,7 @@ def test_other_paths_are_not_there_even_without_a_token(handle):
         base = handle.url.removesuffix("/mcp")
         assert client.get(base + "/").status_code == 401
         reply = client.get(
-            base + "/.well-known/oauth-protected-resource", headers={"Authorization": f"Bearer {handle.token}"}
+            base + "/.well-known/oauth-protected-resource", headers={"Authorization": f"Bearer {handle.token.value}"}
         )
     assert (reply.status_code, reply.headers["content-type"]) == (404, "application/json")
 
@@ -182,7 +175,7 @@ def test_a_body_too_large_whose_length_is_not_told(handle):
             yield b"x" * 65536
 
     with httpx2.Client(timeout=60) as client, contextlib.suppress(httpx2.TransportError):
-        headers = {**JSON, "Authorization": f"Bearer {handle.token}"}
+        headers = {**JSON, "Authorization": f"Bearer {handle.token.value}"}
         assert client.post(handle.url, content=chunks(), headers=headers).status_code == 413
     assert alive(handle)
 
@@ -255,7 +248,7 @@ def _gone(handle):
 
 def test_an_open_stream_ends_with_the_server(handle, caplog):
     with httpx2.Client(timeout=60) as client:
-        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {handle.token}"}
+        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {handle.token.value}"}
         with client.stream("GET", handle.url, headers=headers) as stream:
             assert stream.status_code == 200
             stopper = threading.Thread(target=handle.stop)
@@ -300,7 +293,7 @@ def test_several_stores_at_once(make_store):
         assert one.port != two.port
         assert one.token != two.token
         assert post(one).status_code == post(two).status_code == 200
-        assert post(one, token=str(two.token)).status_code == 401
+        assert post(one, token=two.token.value).status_code == 401
 
 
 def test_stdio_http_and_a_notebook_write_to_one_store(tmp_path, era):

@@ -196,7 +196,7 @@ def test_a_fault_of_the_protocol_is_an_error_of_the_protocol(server, era):
             await client.read_resource("memlab://memories/m-nobody")
         with pytest.raises(MCPError, match="Unknown resource"):
             await client.read_resource("memlab://nothing")
-        with pytest.raises(MCPError):
+        with pytest.raises(MCPError, match="Unknown prompt: nothing; there is memory_guide"):
             await client.get_prompt("nothing")
 
     ask(server, talk, era)
