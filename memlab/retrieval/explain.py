@@ -165,7 +165,7 @@ def _beyond_depth(
             else:
                 reasons.append(
                     f"{channel.name}: rank {rank} ({unit} {raw_score:.4g}) now; it was not there when the recall "
-                    "was made, or its weight is 0"
+                    "was made, it promised too little for the channel to score it, or its weight is 0"
                 )
     remedies: list[str] = []
     for depth in sorted(depths):

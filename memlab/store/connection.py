@@ -25,6 +25,7 @@ from memlab.errors import (
     StoreTooNew,
 )
 from memlab.store import codetable, schema, termindex
+from memlab.store.postings import Frequencies
 
 _MAGIC = b"SQLite format 3\x00"
 BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
@@ -45,6 +46,7 @@ class _Connection(sqlite3.Connection):
         super().__init__(*arguments, **options)
         self.passing: dict[str, Any] = {}  # what memlab.store.reading found to pass filters...
         self.passing_seen: tuple[int, int] = (-1, -1)  # ... when the data was of this version
+        self.frequencies = Frequencies()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -270,7 +272,7 @@ class StoreFile:
         return self.in_transaction and not getattr(self._local, "reading", False)
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> Iterator[_Connection]:
         """A read transaction: every statement inside sees the same commit. Takes no write lock."""
         with _translated(self.path), self._in_use() as connection:
             if connection.in_transaction:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,12 +15,15 @@ from memlab.encoders.base import EncoderStamp
 from memlab.store.blocks import Block, BoolArray, CodedBlock, FloatArray, IntArray
 from memlab.store.filters import Filters
 from memlab.store.index import Snapshot
+from memlab.store.postings import Frequencies
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 from memlab.store.vectorfile import DOCUMENTS, PASSAGES, Kind
 from memlab.store.vectors import Vectors
 
 SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
 TERM_COLUMNS = ("content", "labels")  # of the term index; labels are category, project, tags and files
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,21 @@ class ReadView:
     terms_ready: bool = False
     settled: bool = False
     _allowed: IntArray | None = None
+    _frequencies: Frequencies = field(default_factory=Frequencies)
+    _kept: dict[Any, Any] = field(default_factory=dict)
     _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
+
+    def frequencies(self) -> dict[str, int]:
+        """In how many memories common tokens stand, as far as that was counted in what is seen; to be added to."""
+        kept = getattr(self.connection, "frequencies", None) if self.settled else None
+        return (kept or self._frequencies).of(self.connection)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes, made once a view for all who ask by the same key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        made: Made = self._kept[key]
+        return made
 
     def allowed(self) -> IntArray | None:
         """Numbers of the live memories that pass the filters, ascending; ``None`` when there are no filters."""

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from memlab import RRF, ConvexFusion, HashingEncoder, HybridRetriever, MemoryStore, RecencyRanker, ScoreFusion
 from memlab.errors import EncoderMismatch, InvalidValue
-from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
+from memlab.retrieval import KeywordChannel, PassageChannel, StemChannel, VectorChannel
+from memlab.retrieval.channels import Channel
 
 from .plane import PlaneEncoder, cosine
 
@@ -358,12 +359,14 @@ def test_the_timings_cover_the_recall(hashed: MemoryStore) -> None:
     assert all(value >= 0 for value in timings.values())
 
 
-def test_filters_do_not_repeat_the_search_for_every_memory(hashed: MemoryStore) -> None:
+@pytest.mark.parametrize("channel", [KeywordChannel(), StemChannel(candidates=1)])
+def test_filters_do_not_repeat_the_search_for_every_memory(hashed: MemoryStore, channel: Channel) -> None:
     """FTS5 must not be given the rowid as a constraint: it would run the MATCH once a memory."""
     statements: list[str] = []
     connection = hashed.db.conn
     connection.set_trace_callback(statements.append)
-    HybridRetriever(hashed).only("keyword").recall("webhook retries", now=NOW, min_importance=3)
+    retriever = HybridRetriever(hashed, channels=(channel,), depth=1)
+    retriever.recall("webhook", now=NOW, min_importance=3)
     connection.set_trace_callback(None)
     search = next(statement for statement in statements if "MATCH" in statement and "bm25" in statement)
     plan = " ".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + search))
