@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from memlab.encoders.base import FloatMatrix, check_vectors
+from memlab.encoders.half_precision import BFLOAT16, HalfPrecision
 from memlab.encoders.sentence_transformer import SentenceTransformerEncoder
 from memlab.encoders.tokens import checked_texts
 from memlab.encoders.weights import MINILM, MINILM_SHA256, ModelFolder, check_folder, locate_minilm
@@ -16,9 +18,10 @@ from memlab.errors import EncoderError, EncoderUnavailable, InvalidValue
 if TYPE_CHECKING:
     from memlab.encoders.graphs import Prepared
 
-__all__ = ["Backend", "MiniLM"]
+__all__ = ["Backend", "MiniLM", "Precision"]
 
 Backend = Literal["auto", "onnx", "torch"]
+Precision = Literal["float32", "bfloat16"]
 
 
 class MiniLM(SentenceTransformerEncoder):
@@ -42,6 +45,12 @@ class MiniLM(SentenceTransformerEncoder):
     backend : {"auto", "onnx", "torch"}
         What computes. ``auto`` is ONNX Runtime if it is installed, there is a graph for the weights, and the device is
         the CPU; else torch. It is decided at the first text; :attr:`engine` tells.
+    precision : {"float32", "bfloat16"}
+        ``bfloat16`` encodes documents, not queries, on torch with numbers of 16 bits, for bulk work on a processor that
+        has instructions for them (on one with AVX512_BF16 1.4 times the rate of ONNX Runtime and four times that of
+        sentence-transformers; without such instructions it takes longer than float32, and a warning says so). Its
+        vectors are near those of float32 but not the same: 99 % of the same ten best. Name and fingerprint end in
+        ``+bfloat16``, so that a store never mixes the two.
     batch_size, token_limit, device
         As in :class:`~memlab.encoders.sentence_transformer.SentenceTransformerEncoder`; the first and the last are for
         torch.
@@ -49,7 +58,7 @@ class MiniLM(SentenceTransformerEncoder):
     Raises
     ------
     InvalidValue
-        If ``backend`` is another one.
+        If ``backend`` or ``precision`` is another one.
     EncoderUnavailable
         If ``path`` or MEMLAB_MODEL is not the folder of a model. Everything else that may be missing
         is reported at the first use.
@@ -64,9 +73,12 @@ class MiniLM(SentenceTransformerEncoder):
         token_limit: int | None = None,
         device: str = "cpu",
         backend: Backend = "auto",
+        precision: Precision = "float32",
     ) -> None:
-        if backend not in get_args(Backend):
-            raise InvalidValue(f"backend: expected one of {', '.join(get_args(Backend))}; found {backend!r}")
+        for what, value, choices in (("backend", backend, Backend), ("precision", precision, Precision)):
+            if value not in get_args(choices):
+                raise InvalidValue(f"{what}: expected one of {', '.join(get_args(choices))}; found {value!r}")
+        self._suffix = "" if precision == "float32" else BFLOAT16
         self._backend = backend
         self._graph: Any = None
         self._why_torch: str | None = None if device == "cpu" and backend != "torch" else "asked for"
@@ -86,9 +98,13 @@ class MiniLM(SentenceTransformerEncoder):
     @property
     def name(self) -> str:
         """The hub's name for the original weights; for other ones the path they came from."""
-        if self._given is None or self.fingerprint == f"sha256:{MINILM_SHA256}":
-            return MINILM
-        return str(self._given)
+        original = self._given is None or self.folder.fingerprint == f"sha256:{MINILM_SHA256}"
+        return f"{MINILM if original else self._given}{self._suffix}"
+
+    @property
+    def fingerprint(self) -> str:
+        """``sha256:`` and the hash of the weights; ``+bfloat16`` where documents are encoded with 16 bits."""
+        return f"{self.folder.fingerprint}{self._suffix}"
 
     @property
     def dimension(self) -> int:
@@ -144,6 +160,17 @@ class MiniLM(SentenceTransformerEncoder):
             return self.prepare()
         except EncoderUnavailable as error:
             return error
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode documents: ``(len(texts), dimension)`` float32, each row of length 1; raises as queries do."""
+        return self._half.encode_documents(texts) if self._suffix else super().encode_documents(texts)
+
+    @cached_property
+    def _half(self) -> HalfPrecision:
+        with self._lock:
+            return HalfPrecision(
+                self.folder, batch_size=self._batch_size, token_limit=self._token_limit, device=self._device
+            )
 
     def _encode(
         self, texts: Sequence[str], prefix: str, method: Literal["encode_query", "encode_document"]

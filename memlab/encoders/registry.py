@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from memlab.encoders.base import Encoder
+from memlab.encoders.half_precision import BFLOAT16
 from memlab.encoders.hashing import HashingEncoder
 from memlab.encoders.minilm import MiniLM
 from memlab.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -29,8 +30,8 @@ def encoder_from_name(
     Parameters
     ----------
     name : str
-        ``sentence-transformers/all-MiniLM-L6-v2`` (or without the owner), ``hashing-N``, or the name
-        or path of any other sentence-transformers model.
+        ``sentence-transformers/all-MiniLM-L6-v2`` (or without the owner; or with ``+bfloat16`` after it),
+        ``hashing-N``, or the name or path of any other sentence-transformers model.
     dimension, fingerprint : optional
         What the store recorded. If given, the encoder is located now and compared.
     token_limit, document_prefix : optional
@@ -52,6 +53,8 @@ def encoder_from_name(
         encoder = HashingEncoder(int(match[1]), token_limit or 256)
     elif name in (MINILM, MINILM.split("/")[1]) and not document_prefix:
         encoder = MiniLM(token_limit=token_limit)
+    elif name == f"{MINILM}{BFLOAT16}" and not document_prefix:
+        encoder = MiniLM(token_limit=token_limit, precision="bfloat16")
     else:
         encoder = SentenceTransformerEncoder(name, token_limit=token_limit, document_prefix=document_prefix)
     for label, expected, found in (

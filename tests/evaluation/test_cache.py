@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memlab import HashingEncoder, HybridRetriever, PassagePolicy
-from memlab.errors import EncoderError, InvalidValue, StoreError, StoreReadOnly
-from memlab.evaluation import build_store, evaluate
+from memlab import HashingEncoder, HybridRetriever, MiniLM, PassagePolicy
+from memlab.errors import EncoderError, EncoderUnavailable, InvalidValue, StoreError, StoreReadOnly
+from memlab.evaluation import build_store, cache, evaluate
 from memlab.evaluation.cache import cache_folder
 from memlab.evaluation.vectors import vector_file
+from memlab.store import AUTO
 from tests.evaluation.conftest import CountingEncoder
 
 ENCODER = HashingEncoder(64)
@@ -193,3 +194,21 @@ print(sorted(heavy & set(sys.modules)))
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_fast_path_is_made_ready_before_much_is_encoded(small, monkeypatch, tmp_path):
+    asked = []
+
+    def unavailable(self):
+        asked.append(self)
+        raise EncoderUnavailable("no weights")
+
+    monkeypatch.setattr(MiniLM, "try_to_prepare", unavailable)
+    monkeypatch.setattr("memlab.evaluation.cache._MANY", 3)
+    build_store(small, tmp_path, HashingEncoder(16)).close()
+    assert asked == []
+    cache._prepare(AUTO, None)
+    own = MiniLM()
+    cache._prepare(own, None)
+    assert len(asked) == 2
+    assert asked[1] is own
