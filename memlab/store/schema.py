@@ -6,9 +6,11 @@ has to follow a change of a memory hangs on triggers, so that a writer who knows
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from memlab.store.analysis import ANALYSIS_VERSION
 
@@ -368,33 +370,38 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-_NO_REPEAT: dict[str, Any] = {}
+# The migrations, in order, by the names under which sqlite-utils records them.
+STEPS = {
+    "m001_foundation": _TABLES + _TRIGGERS,
+    "m002_terms": TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS,
+    "m003_size": _BULK + _CODES,
+}
+# Where sqlite-utils keeps the record, as it makes the table itself.
+_RECORD = """
+CREATE TABLE "_sqlite_migrations" (
+   "id" INTEGER PRIMARY KEY,
+   "migration_set" TEXT,
+   "name" TEXT,
+   "applied_at" TEXT
+);
+CREATE UNIQUE INDEX "idx__sqlite_migrations_migration_set_name"
+    ON "_sqlite_migrations" ("migration_set", "name");
+"""
 
 
+@functools.cache
 def migrations() -> Migrations:
     """The migrations of the store, in order (sqlite-utils is imported here: it brings pandas with it)."""
-    if "set" in _NO_REPEAT:
-        return _NO_REPEAT["set"]  # type: ignore[no-any-return]
     from sqlite_utils.migrations import Migrations
 
     steps = Migrations("memlab")
+    for name in STEPS:
 
-    @steps()
-    def m001_foundation(db: Database) -> None:
-        for statement in _statements(_TABLES + _TRIGGERS):
-            db.execute(statement)
+        def run(db: Database, name: str = name) -> None:
+            for statement in _statements(STEPS[name]):
+                db.execute(statement)
 
-    @steps()
-    def m002_terms(db: Database) -> None:
-        for statement in _statements(TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS):
-            db.execute(statement)
-
-    @steps()
-    def m003_size(db: Database) -> None:
-        for statement in _statements(_BULK + _CODES):
-            db.execute(statement)
-
-    _NO_REPEAT["set"] = steps
+        steps(name=name)(run)
     return steps
 
 
@@ -405,9 +412,27 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         return
-    from sqlite_utils import Database
+    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+        _make(connection)
+    else:
+        from sqlite_utils import Database
 
-    steps = migrations()
-    steps.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+        migrations().apply(Database(connection, recursive_triggers=False, execute_plugins=False))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    """Make the schema of an empty file and the record of the migrations, as :func:`migrations` would, without pandas.
+
+    A new store must not cost a second of imports: an assistant's server makes one while its client waits.
+    """
+    for statement in _statements(_RECORD):
+        connection.execute(statement)
+    for name, script in STEPS.items():
+        for statement in _statements(script):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('memlab', ?, ?)",
+            (name, str(datetime.now(UTC))),
+        )

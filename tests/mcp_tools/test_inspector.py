@@ -56,7 +56,7 @@ def test_every_tool_can_be_called(inspector):
 
     with ThreadPoolExecutor(2) as pool:  # each is a process of its own, or two
         for name, (code, found, said) in zip(CALLS, pool.map(call, CALLS), strict=True):
-            assert code == 0, (name, said)
+            assert code == 0, (name, found, said)
             assert found["result"]["structuredContent"], name
 
 

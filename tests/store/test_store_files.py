@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlite_utils import Database
 
 from memlab.encoders import HashingEncoder
 from memlab.errors import (
@@ -27,7 +29,7 @@ from memlab.errors import (
     StoreFull,
     StoreTooNew,
 )
-from memlab.store import MemoryStore
+from memlab.store import MemoryStore, schema
 from memlab.store.schema import SCHEMA_VERSION
 from tests.store.helpers import assert_sound, dump, raw_connection
 
@@ -718,3 +720,27 @@ def test_other_databases_stay_usable_beside_a_raw_connection(make_store):
     store.close()
     assert raw.execute("SELECT count(*) FROM memories").fetchone() == (1,)
     raw.close()
+
+
+def test_a_new_file_is_made_as_the_migrations_would_make_it(tmp_path):
+    def schema_of(path):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
+            return rows, [row[1:3] for row in connection.execute("SELECT * FROM _sqlite_migrations ORDER BY id")]
+
+    MemoryStore(tmp_path / "made.db", None).close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "migrated.db", isolation_level=None)) as connection:
+        schema.migrations().apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+    with contextlib.closing(sqlite3.connect(tmp_path / "made.db")) as connection:
+        assert schema.migrations().pending(Database(connection, execute_plugins=False)) == []
+    assert schema_of(tmp_path / "made.db") == schema_of(tmp_path / "migrated.db")
+
+
+def test_making_a_store_imports_no_pandas(tmp_path):
+    script = (
+        "import sys; from memlab.store import MemoryStore\n"
+        f"MemoryStore({str(tmp_path / 'memory.db')!r}).close()\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], timeout=60)
+    assert done.returncode == 0

@@ -507,7 +507,7 @@ def test_a_file_of_version_1_for_reading_only(tmp_path, make_store):
 def test_a_migration_that_fails_leaves_version_1(tmp_path, make_store, monkeypatch):
     make_version_1(tmp_path / "memory.db", [*TEXTS])
     broken = "CREATE TRIGGER broken AFTER INSERT ON none BEGIN SELECT 1; END;\n"
-    monkeypatch.setattr(schema, "_TERMS_TRIGGERS", schema._TERMS_TRIGGERS + broken)
+    monkeypatch.setitem(schema.STEPS, "m002_terms", schema.STEPS["m002_terms"] + broken)
     with pytest.raises(StoreError, match="none"):
         make_store(encoder=None)
     with contextlib.closing(raw_connection(tmp_path / "memory.db")) as connection:
