@@ -262,3 +262,16 @@ def test_a_store_whose_stems_cannot_be_written_is_searched_word_by_word(make_sto
 def test_bad_settings_of_stems(options: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match=next(iter(options))):
         StemChannel(**options)  # type: ignore[arg-type]
+
+
+def test_words_are_parted_where_the_joiners_say(hashed: MemoryStore) -> None:
+    with hashed.view() as view:
+        query = Query("webhook-retries")
+        together = KeywordChannel().search(query, view, 50, frozenset())
+        apart = KeywordChannel(joiners="_").search(query, view, 50, frozenset())
+    assert together.terms is not None
+    assert together.terms.used == ("webhook-retries",)
+    assert apart.terms is not None
+    assert apart.terms.used == ("webhook", "retries")
+    assert {hit.number for hit in together.hits} <= {hit.number for hit in apart.hits}
+    assert apart.hits

@@ -10,7 +10,7 @@ from memlab.retrieval import PROFILES, KeywordChannel, PassageChannel, StemChann
 def test_classic_is_what_was_published(hashed: MemoryStore) -> None:
     classic = profile("classic", hashed)
     assert classic.channels == (
-        KeywordChannel(),
+        KeywordChannel(joiners="_"),
         VectorChannel(),
         PassageChannel(scope="candidates", single_passages=True),
     )

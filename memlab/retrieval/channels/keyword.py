@@ -9,7 +9,7 @@ from typing import ClassVar
 from memlab import checks
 from memlab.errors import InvalidValue
 from memlab.retrieval.channels.base import ChannelHit, ChannelResult, Query, Scores, nothing
-from memlab.retrieval.terms import terms
+from memlab.retrieval.terms import JOINERS, Terms, terms
 from memlab.store.reading import SEARCH_COLUMNS, ReadView
 
 
@@ -23,6 +23,9 @@ class KeywordChannel:
         bm25 weights of the columns content, category, project, tags and files; 1 by default.
     max_terms : int
         Most terms of a query that are looked for, 1 to 200.
+    joiners : str
+        Characters that hold two words of a query together, so that they are looked for as a phrase. By default all that
+        identifiers are made with, as in ``bytes.hex`` and ``ADR-016``.
 
     Raises
     ------
@@ -32,6 +35,7 @@ class KeywordChannel:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     max_terms: int = 32
+    joiners: str = JOINERS
     name: ClassVar[str] = "keyword"
     needs_vector: ClassVar[bool] = False
     looks_at_found: ClassVar[bool] = False
@@ -43,10 +47,15 @@ class KeywordChannel:
         weights = {column: checks.number(weight, f"weights: {column}") for column, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "max_terms", checks.whole(self.max_terms, "max_terms", least=1, most=200))
+        if not isinstance(self.joiners, str):
+            raise InvalidValue(f"joiners: expected characters, found {self.joiners!r}")
+
+    def _wanted(self, query: Query) -> Terms:
+        return terms(query.text, limit=self.max_terms, joiners=self.joiners)
 
     def search(self, query: Query, view: ReadView, depth: int, found: frozenset[int]) -> ChannelResult:
         """See :class:`Channel`."""
-        wanted = terms(query.text, limit=self.max_terms)
+        wanted = self._wanted(query)
         if not wanted.used:
             return ChannelResult(self.name, note="the query has no letters or digits to look for", terms=wanted)
         rows = view.keyword(wanted.match, depth, self.weights)
@@ -55,7 +64,7 @@ class KeywordChannel:
 
     def score(self, query: Query, view: ReadView, numbers: Sequence[int]) -> Scores:
         """See :class:`Channel`."""
-        wanted = terms(query.text, limit=self.max_terms)
+        wanted = self._wanted(query)
         if not wanted.used or not numbers:
             return {}
         rows = view.keyword(wanted.match, len(numbers), self.weights, among=numbers)
@@ -63,7 +72,7 @@ class KeywordChannel:
 
     def locate(self, query: Query, view: ReadView, number: int, found: frozenset[int]) -> tuple[int, float] | str:
         """See :class:`Channel`."""
-        wanted = terms(query.text, limit=self.max_terms)
+        wanted = self._wanted(query)
         if not wanted.used:
             return "the query has no letters or digits to look for"
         own = view.keyword(wanted.match, 1, self.weights, only=number)
