@@ -4,9 +4,9 @@
 
 The texts are notes of about 280 characters, of a made-up vocabulary with Zipf-like frequencies, the same in every run.
 Everything a store does is in the figure: both search indexes, duplicates, numbers, the change log, the commits with
-their waits for the disk. The processor time of the process stands beside, which a busy machine disturbs
-less (of large batches a second thread fills the search index). ``--text N`` stores N notes through MiniLM, after the encoder alone has encoded the same texts in batches of the
-same size.
+their waits for the disk. The processor time of the process stands beside, which a busy machine disturbs less; of large
+batches a second thread fills the search index. ``--text N`` stores N notes through MiniLM, after the encoder alone has
+encoded the same texts in batches of the same size.
 """
 
 from __future__ import annotations
