@@ -120,12 +120,9 @@ def config(session: Session, client: str, over_http: bool, port: int | None, no_
     if over_http:
         if port is None:
             raise click.UsageError("--http needs --port, the same as that of the server")
-        from memlab.server.tokens import ensure_token, token_path
+        from memlab.server.tokens import ensure_token
 
-        kept = None
-        if not no_token:
-            kept = token_path(session.path)
-            ensure_token(kept)
+        kept = None if no_token else ensure_token(session.path)[1]
         snippet = http_snippet(client, Http(f"http://127.0.0.1:{port}/mcp", kept, not no_token))
     else:
         snippet = stdio_snippet(client, session.path, *(["--read-only"] if read_only else []))

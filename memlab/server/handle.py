@@ -164,9 +164,7 @@ class ServerHandle:
                     "token: expected True for a random one, False for none, or at least 16 letters, digits and -._~+/"
                 )
             return Secret(token)
-        path = token_path(self.store.path)
-        value, kept = ensure_token(path)
-        self._token_file = path if kept else None
+        value, self._token_file = ensure_token(self.store.path)
         return Secret(value)
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -267,7 +265,7 @@ class ServerHandle:
         """Take a new random token, at once; who has the old one is shut out."""
         value = new_token()
         path = token_path(self.store.path)
-        self._token_file = path if keep_token(path, value) else None
+        self._token_file = path if keep_token(path, value, self.store.path) else None
         self._token = Secret(value)
         self._card.changed()
 

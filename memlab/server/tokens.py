@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import secrets
+import tempfile
 from pathlib import Path
 
 _FORM = re.compile(r"[\w.~+/-]{16,512}=*", re.ASCII)
@@ -55,6 +56,22 @@ def token_path(store: Path) -> Path:
     return Path(platformdirs.user_data_dir("memlab", appauthor=False)) / "tokens" / name
 
 
+def _owner(path: Path) -> Path:
+    """The file that says whose token it is."""
+    return path.with_name(path.name + ".store")
+
+
+def _drop_orphans(folder: Path, but: Path) -> None:
+    """Remove the tokens of stores in temporary folders that are gone: notebooks and tests leave one each time."""
+    temporary = Path(tempfile.gettempdir()).resolve()
+    for owner in folder.glob("*.store"):
+        with contextlib.suppress(OSError, ValueError):
+            store = Path(owner.read_text(encoding="utf-8"))
+            if owner != but and temporary in store.parents and not store.exists():
+                owner.with_suffix("").unlink(missing_ok=True)
+                owner.unlink()
+
+
 def kept_token(path: Path) -> str | None:
     """The token in a file, if there is one that nobody else can read."""
     try:
@@ -66,8 +83,8 @@ def kept_token(path: Path) -> str | None:
     return text if is_token(text) else None
 
 
-def keep_token(path: Path, token: str) -> bool:
-    """Write a token to a file of mode 0600; False where that cannot be done."""
+def keep_token(path: Path, token: str, store: Path) -> bool:
+    """Write the token for a store to a file of mode 0600; False where that cannot be done."""
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,6 +92,8 @@ def keep_token(path: Path, token: str) -> bool:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(token + "\n")
         os.replace(aside, path)
+        _owner(path).write_text(str(store.resolve()), encoding="utf-8")
+        _drop_orphans(path.parent, _owner(path))
     except OSError:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
@@ -82,10 +101,12 @@ def keep_token(path: Path, token: str) -> bool:
     return True
 
 
-def ensure_token(path: Path) -> tuple[str, bool]:
-    """The token in a file, made if there is none, and whether the file keeps it."""
+def ensure_token(store: Path) -> tuple[str, Path | None]:
+    """The token for a store, made if there is none, and the file that keeps it, if one can."""
+    path = token_path(store)
     token = kept_token(path)
-    if token is not None:
-        return token, True
-    token = new_token()
-    return token, keep_token(path, token)
+    if token is None:
+        token = new_token()
+        if not keep_token(path, token, store):
+            return token, None
+    return token, path

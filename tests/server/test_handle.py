@@ -20,7 +20,7 @@ import memlab
 from memlab.errors import InvalidValue
 from memlab.retrieval import RRF, HybridRetriever
 from memlab.server import live
-from memlab.server.tokens import Secret, keep_token, kept_token, token_path
+from memlab.server.tokens import Secret, ensure_token, keep_token, kept_token, token_path
 from tests.server.conftest import answer
 from tests.server.test_http import alive, connected, data_folder, post
 
@@ -73,12 +73,23 @@ def test_the_token_is_kept_in_a_private_file(handle, store, data_folder):
 @pytest.mark.skipif(os.name != "posix", reason="file modes")
 def test_a_token_that_others_could_read_is_not_used_again(tmp_path):
     path = token_path(tmp_path / "memory.db")
-    assert keep_token(path, "x" * 40)
+    assert keep_token(path, "x" * 40, tmp_path / "memory.db")
     path.chmod(0o644)
     assert kept_token(path) is None
     path.chmod(0o600)
     path.write_text("two words that are no token at all")
     assert kept_token(path) is None
+
+
+def test_tokens_of_temporary_stores_go_with_them(tmp_path, data_folder, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    gone, there, elsewhere = (tmp_path / name for name in ("temporary/gone.db", "temporary/there.db", "kept/gone.db"))
+    there.parent.mkdir()
+    there.touch()
+    paths: dict[Path, Any] = {store: ensure_token(store)[1] for store in (gone, there, elsewhere)}
+    ensure_token(tmp_path / "another.db")
+    assert {store: path.exists() for store, path in paths.items()} == {gone: False, there: True, elsewhere: True}
+    assert not list(paths[gone].parent.glob(f"{paths[gone].name}*"))
 
 
 def test_a_new_token_shuts_the_old_one_out(handle):
