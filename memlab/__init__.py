@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         profile,
     )
     from memlab.sample_data import Sample, sample
-    from memlab.server.handle import serve
+    from memlab.server.serving import serve
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
 
 # Public name to the module it lives in. Each is imported when it is first asked for.
@@ -70,7 +70,7 @@ _HOMES = {
     "profile": "memlab.retrieval",
     "read_folder": "memlab.evaluation",
     "sample": "memlab.sample_data",
-    "serve": "memlab.server.handle",
+    "serve": "memlab.server.serving",
     "sweep": "memlab.evaluation",
     "vector_recall": "memlab.evaluation",
 }

@@ -75,7 +75,7 @@ def mcp(
 
 
 def _serve_http(store: MemoryStore, port: int, token: bool, read_only: bool, project: str | None, wait: float) -> None:
-    from memlab.server.handle import serve
+    from memlab.server.serving import serve
 
     stop = threading.Event()
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from memlab.retrieval import Recall
+    from memlab.server.live import Live
 
 COLUMNS = ("call", "at", "client", "tool", "about", "milliseconds", "hits", "mode", "outcome")
 
@@ -130,3 +132,27 @@ class Activity:
         frame = pd.DataFrame(rows, columns=list(COLUMNS))
         frame["at"] = pd.to_datetime(frame["at"], utc=True)
         return frame.astype({"call": "int64", "milliseconds": "float64", "hits": "Int64"})
+
+    def live_frame(self, panel: Live) -> pd.DataFrame:
+        """The same frame, which displays itself as a panel that follows."""
+        frame: pd.DataFrame = _live_frame()(self.frame())
+        object.__setattr__(frame, "_live", panel)
+        return frame
+
+
+@functools.cache
+def _live_frame() -> Any:
+    """The class of :meth:`Activity.live_frame`; pandas is not imported before somebody asks."""
+    import pandas as pd
+
+    class ActivityFrame(pd.DataFrame):
+        """Calls as a frame; displayed, a panel that follows them."""
+
+        @property
+        def _constructor(self) -> Any:
+            return pd.DataFrame  # what is made of it is an ordinary frame
+
+        def _ipython_display_(self) -> None:
+            object.__getattribute__(self, "_live").show()
+
+    return ActivityFrame

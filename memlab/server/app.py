@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import json
 import logging
 import re
 import sqlite3
@@ -19,20 +18,19 @@ import anyio.from_thread
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, Completion, TextContent, ToolAnnotations
-from pydantic import Field, ValidationError
+from mcp.types import INVALID_PARAMS, CallToolResult, TextContent, ToolAnnotations
+from pydantic import ValidationError
 
 from memlab import __version__
 from memlab.errors import MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
 from memlab.server.activity import Activity, Call
-from memlab.server.guide import INSTRUCTIONS, guide
+from memlab.server.guide import INSTRUCTIONS
 from memlab.server.http import GONE
-from memlab.server.items import item
-from memlab.server.listing import WHOLE, counts
 from memlab.server.models import RecallResult, Result, flat_schema
+from memlab.server.offers import offer
 from memlab.server.service import Service
 from memlab.server.specs import TOOLS, ToolSpec
 from memlab.server.text import clean, line
@@ -40,7 +38,6 @@ from memlab.server.words import as_text
 from memlab.store.connection import BEFORE_COMMIT
 from memlab.timestamps import utc_now
 
-_MOST_COMPLETIONS = 100
 _MOST_CLIENTS = 1000
 _WARMUP_AFTER = 0.05  # seconds after the first answer, which loading would hold up
 
@@ -79,9 +76,7 @@ class MemoryServer(MCPServer[Any]):
             )
         self._clients: dict[str, str] = {}  # by connection
         self._agents: dict[str, set[str]] = {}  # by what the program calls itself in HTTP
-        _add_resources(self)
-        _add_prompt(self)
-        _add_completion(self)
+        offer(self, service)
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -285,91 +280,6 @@ def _wrong_arguments(spec: ToolSpec, error: ValidationError) -> str:
     optional = [name for name in spec.parameters if name not in required]
     takes = f"{', '.join(required) or 'nothing'} (needed), {', '.join(optional)}" if optional else ", ".join(required)
     return f"{spec.name}: {'; '.join(dict.fromkeys(faults))}. It takes {takes}"
-
-
-# -- resources, prompt, completion -----------------------------------------------------------------------------------
-
-
-def _add_resources(server: MemoryServer) -> None:
-    service = server.service
-    asset: dict[str, Any] = {"mime_type": "application/json"}
-
-    @server.resource(
-        "memlab://store", name="store", title="The store", description="What this store holds, in figures.", **asset
-    )
-    def store() -> str:
-        found = service.store.stats()
-        return _json(
-            {
-                "file": line(service.store.path.name),
-                "memories": found.memories,
-                "trashed": found.trashed,
-                "pending": found.pending,
-                "encoder": line(found.encoder or "") or None,
-                "read_only": service.read_only,
-                "current_project": line(service.projects.current or "") or None,
-                "projects": [count.model_dump() for count in counts(service.store.projects())],
-                "memlab": __version__,
-            }
-        )
-
-    @server.resource(
-        "memlab://categories", name="categories", title="Categories", description="All of them with counts.", **asset
-    )
-    def categories() -> str:
-        return _json({"categories": [count.model_dump() for count in counts(service.store.categories())]})
-
-    @server.resource(
-        "memlab://memories/{memory_id}",
-        name="memory",
-        title="One memory",
-        description="A memory by its exact id: data that somebody stored.",
-        **asset,
-    )
-    def memory(memory_id: str) -> str:
-        try:
-            found = service.store.get(memory_id)
-        except UnknownMemory:
-            raise ResourceNotFoundError(f"no memory has the id {line(memory_id, 60)!r}") from None
-        return _json(item(found, service.now(), WHOLE).model_dump(exclude_none=True))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def _add_prompt(server: MemoryServer) -> None:
-    @server.prompt(
-        name="memory_guide",
-        title="When to remember and recall",
-        description="Teaches an assistant when to recall, what to remember, and how to keep the memory true.",
-    )
-    def memory_guide(
-        project: Annotated[str, Field(description="Work on this project.")] = "",
-        category: Annotated[str, Field(description="Use this category.")] = "",
-        tag: Annotated[str, Field(description="Use this tag.")] = "",
-    ) -> str:
-        """When to recall, what to remember, and how to keep it true."""
-        return guide(project, category, tag)
-
-
-def _add_completion(server: MemoryServer) -> None:
-    store = server.service.store
-    sources = {"project": store.projects, "category": store.categories, "tag": store.tags, "tags": store.tags}
-
-    async def complete(ref: Any, argument: Any, context: Any) -> Completion | None:
-        source = sources.get(argument.name)
-        if source is None:
-            return None
-        names = list(await anyio.to_thread.run_sync(source))
-        begun = argument.value.strip().casefold()
-        # What would have to be cleaned could not be found by its cleaned form.
-        there = [name for name in names if begun in name.casefold() and name == line(name)]
-        there.sort(key=lambda name: not name.casefold().startswith(begun))
-        shown = there[:_MOST_COMPLETIONS]
-        return Completion(values=shown, total=len(there), has_more=len(there) > len(shown))
-
-    server.completion()(complete)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager

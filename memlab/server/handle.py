@@ -1,15 +1,14 @@
-"""``memlab.serve``: a store served from a notebook, and the handle that watches and stops it."""
+"""The handle of a served store: where it listens, what it shows, and how it ends."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memlab.checks import whole
 from memlab.errors import InvalidValue, StoreError
@@ -34,76 +33,8 @@ if TYPE_CHECKING:
 _PATIENCE = 0.5  # seconds that a cell waits for a server to come up
 _STARTING = 60.0
 
-_RUNNING: dict[Path, ServerHandle] = {}
+_RUNNING: dict[Path, ServerHandle] = {}  # by the store's path
 _RUNNING_LOCK = threading.RLock()
-
-
-def serve(
-    store: MemoryStore | HybridRetriever,
-    *,
-    port: int = 0,
-    host: str = "127.0.0.1",
-    project: str | None = None,
-    read_only: bool = False,
-    token: str | bool = True,
-    wait: float = 0.0,
-    keep: int = 200,
-) -> ServerHandle:
-    """Serve a store to assistants on this machine, over MCP, while the notebook goes on.
-
-    The server runs in a thread of its own and stops with the kernel. Serving the same store again stops the former
-    server and takes over its port, so a cell may be run twice.
-
-    Parameters
-    ----------
-    store : MemoryStore or HybridRetriever
-        A retriever with settings of its own answers with them.
-    port : int
-        0 for a free one; name one that the settings of a client can keep.
-    host : str
-        ``127.0.0.1``, ``localhost`` or ``::1``.
-    project : str, optional
-        Where new memories belong that name no project.
-    read_only : bool
-        Offer no tool that changes the store.
-    token : str or bool
-        A random bearer token by default, kept in a private file for the next time; a token of your own; ``False`` for
-        none, for programs that cannot send one.
-    wait : float
-        Seconds that a recall waits for an encoder that is still loading, before it goes by keywords alone.
-    keep : int
-        How many calls are kept to be looked at, with their recalls.
-
-    Returns
-    -------
-    ServerHandle
-
-    Raises
-    ------
-    InvalidValue
-        If the address is not this machine's own, the port is taken, or the token is no token.
-
-    Examples
-    --------
-    >>> server = memlab.serve(store)
-    >>> server                  # address, set-up lines, and each call as it arrives
-    >>> server.stop()
-    """
-    retriever = store if isinstance(store, HybridRetriever) else None
-    base = retriever.store if retriever is not None else store
-    if not isinstance(base, MemoryStore):
-        raise InvalidValue(f"store: expected a MemoryStore or a HybridRetriever, found {type(store).__name__}")
-    handle = ServerHandle(
-        base, retriever, port=port, host=host, project=project, read_only=read_only, token=token, wait=wait, keep=keep
-    )
-    with _RUNNING_LOCK:
-        former = _RUNNING.get(base.path)
-        if former is not None and former.running:
-            former.stop()
-            if port == 0 and former.host == host:
-                handle._port = former.port
-        handle.start()
-    return handle
 
 
 class ServerHandle:
@@ -344,9 +275,7 @@ class ServerHandle:
         DataFrame
             ``call, at, client, tool, about, milliseconds, hits, mode, outcome``.
         """
-        frame: pd.DataFrame = _activity_frame()(self._activity.frame())
-        object.__setattr__(frame, "_live", self._panel)
-        return frame
+        return self._activity.live_frame(self._panel)
 
     def open(self, call: int | None = None) -> Recall:
         """The recall of a call, with its trace: as the last line of a cell, its hits with a bar for every contribution.
@@ -403,22 +332,11 @@ class ServerHandle:
         self._card.show()
 
 
-@functools.cache
-def _activity_frame() -> Any:
-    """The class of :attr:`ServerHandle.activity`; pandas is not imported before somebody asks."""
-    import pandas as pd
-
-    class ActivityFrame(pd.DataFrame):
-        """Calls as a frame; displayed, a panel that follows them."""
-
-        @property
-        def _constructor(self) -> Any:
-            return pd.DataFrame  # what is made of it is an ordinary frame
-
-        def _ipython_display_(self) -> None:
-            object.__getattribute__(self, "_live").show()
-
-    return ActivityFrame
+def running(store: Path) -> ServerHandle | None:
+    """The handle that serves a store now."""
+    with _RUNNING_LOCK:
+        handle = _RUNNING.get(store)
+    return handle if handle is not None and handle.running else None
 
 
 @atexit.register

@@ -13,7 +13,8 @@ import httpx2
 import pytest
 from mcp import Client
 
-from memlab.server.handle import ServerHandle, serve
+from memlab.server.handle import ServerHandle
+from memlab.server.serving import serve
 from tests.server.conftest import HeldEncoder, answer
 
 INITIALIZE = {
