@@ -148,12 +148,13 @@ class CodedSearch:
         if len(rows) <= depth:
             return best(self.block, rows, self.exact(rows), depth)
         last = float(kth_largest(estimates, depth))
-        margin = ESTIMATE_DEVIATIONS * deviation(len(self.vector), last)
-        bound = last - margin
+        off = deviation(len(self.vector), last)
+        # The best estimates are too high rather than too low, by about half a deviation...
+        bound = last - (ESTIMATE_DEVIATIONS + 0.5) * off
         picked = estimates >= bound
         cosines = self.exact(rows[picked])
-        # The best estimates are too high rather than too low: look again from where the last place truly is.
-        lower = kth_largest(cosines, depth) - margin
+        # ... and where that was not enough, look again from where the last place truly is.
+        lower = kth_largest(cosines, depth) - ESTIMATE_DEVIATIONS * off
         if lower < bound:
             more = (estimates >= lower) & ~picked
             if more.any():
@@ -173,7 +174,7 @@ class CodedSearch:
         self._reach(within(distances, max(FIRST, 4 * depth)))
         estimates = self._reached_ones(mask)[1]
         limit = farthest(float(kth_largest(estimates, depth)), len(self.vector), HAMMING_DEVIATIONS)
-        self._reach(min(limit, within(distances, _most(len(distances)))))
+        self._reach(_limited(distances, limit))
         return self._reached_ones(mask)
 
     def _reach(self, limit: int) -> None:
@@ -203,7 +204,7 @@ class CodedSearch:
         chosen = rows[first]
         estimates = self._query.estimates(self.block.codes, chosen)
         limit = farthest(float(kth_largest(estimates, depth)), len(self.vector), HAMMING_DEVIATIONS)
-        more = (distances <= min(limit, within(distances, _most(len(rows))))) & ~first
+        more = (distances <= _limited(distances, limit)) & ~first
         if more.any():
             estimates = np.concatenate([estimates, self._query.estimates(self.block.codes, rows[more])])
             chosen = np.concatenate([chosen, rows[more]])
@@ -214,8 +215,10 @@ def _indices(rows: IntArray | BoolArray | None) -> IntArray | None:
     return None if rows is None or rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
 
 
-def _most(count: int) -> int:
-    return max(MOST_ROWS, int(MOST_SHARE * count))
+def _limited(distances: npt.NDArray[Any], limit: int) -> int:
+    """The distance, or a smaller one within which no more rows are than are looked at."""
+    limit, most = min(limit, int(_beyond(distances)) - 1), max(MOST_ROWS, int(MOST_SHARE * len(distances)))
+    return limit if np.count_nonzero(distances <= limit) <= most else min(limit, within(distances, most))
 
 
 def _beyond(distances: npt.NDArray[Any]) -> Any:

@@ -140,7 +140,7 @@ class Vectors:
         if isinstance(self.block, Block):
             return self.block.exact(self._query, rows)
         known, cosines = self._known
-        missing = np.setdiff1d(rows, known)
+        missing = np.setdiff1d(rows, known) if len(known) else np.sort(rows)
         if len(missing):
             owners, labels, places = self.block.owners[missing], self.block.labels[missing], self.block.places[missing]
             matrix = vectors_of(self.connection, self.kind, owners, labels, places, self.dimension)

@@ -182,6 +182,7 @@ def assert_sound(store: MemoryStore) -> None:
     assert report.ok, report
     with store.view() as view:
         assert view.terms_ready
+        assert view.searched == report.memories
     assert store.check().unindexed == 0
     assert terms_on_disk(store.path) == terms_from_scratch(store.path)
     assert vectors_in_memory(store) == vectors_on_disk(store.path)

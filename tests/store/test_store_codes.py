@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab.encoders import HashingEncoder
-from memlab.store import codes, codetable, nearest
+from memlab.store import codes, codetable, nearest, schema
 from memlab.store.blocks import Block, CodedBlock, exact_cosines
 from memlab.store.encoding import PassagePolicy
 from memlab.store.index import VectorIndex
@@ -360,6 +361,36 @@ def test_making_codes_can_be_interrupted(small, early, monkeypatch):
 def _setting(path) -> str:
     with contextlib.closing(raw_connection(path)) as raw:
         return raw.execute("SELECT value FROM store_settings WHERE key = 'vector_codes'").fetchone()[0]
+
+
+def test_a_file_of_version_2(small, early, tmp_path):
+    """It has vectors and no place for codes: read as it is, and given codes by who may write."""
+    store = small("new.db")
+    ids = fill(store, 90)
+    path = tmp_path / "old.db"
+    store.backup(path)
+    with contextlib.closing(raw_connection(path)) as raw:
+        for table in ("document_codes", "passage_codes"):
+            raw.execute(f"DROP TABLE {table}")
+        raw.execute("DELETE FROM store_settings WHERE key = 'vector_codes'")
+        raw.execute("DELETE FROM _sqlite_migrations WHERE name = 'm003_size'")
+        for name in ("memories_inserted", "memory_changes_pruned"):
+            raw.execute(f"DROP TRIGGER {name}")
+        raw.execute("DROP TABLE bulk_write")
+        for statement in schema._statements(schema._TRIGGERS + schema._TERMS_TRIGGERS):
+            with contextlib.suppress(sqlite3.OperationalError):  # those that are there
+                raw.execute(statement)
+        raw.execute("PRAGMA user_version = 2")
+    reader = small("old.db", read_only=True)
+    assert_nearest(reader, "memory 3 vector", 7)
+    assert reader.check().ok
+    writer = small("old.db")
+    assert codes_on_disk(path)["document_codes"] == {}
+    assert_nearest(writer, "memory 3 vector", 7)
+    assert codes_on_disk(path) == codes_from_scratch(path)
+    writer.forget(ids[0])
+    assert_nearest(reader, "memory 3 vector", 7)
+    assert_sound(writer)
 
 
 def test_backup_and_vacuum_keep_them(small, early, tmp_path):
