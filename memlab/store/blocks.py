@@ -32,12 +32,16 @@ class Rows:
         False for rows that were replaced or taken out.
     ascending : int
         So many rows from the first on have ascending owners.
+    starts : ndarray of uint32 or None
+        By memory number, the first of those rows that belongs to it or to a later one: a look-up in place of a search.
+        ``None`` where the numbers are too far apart for that.
     """
 
     owners: IntArray
     labels: IntArray
     alive: BoolArray
     ascending: int = field(default=0, kw_only=True)
+    starts: npt.NDArray[np.uint32] | None = field(default=None, kw_only=True, repr=False)
 
     def __len__(self) -> int:
         return self._live
@@ -59,9 +63,16 @@ class Rows:
         numbers : ndarray of int64, ascending
         """
         sorted_part, rest = self.owners[: self.ascending], self.owners[self.ascending :]
-        first = np.searchsorted(sorted_part, numbers, "left")
-        counts = np.searchsorted(sorted_part, numbers, "right") - first
-        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        if self.starts is not None:
+            within = numbers[(numbers >= 0) & (numbers < len(self.starts) - 1)]
+            first = self.starts[within].astype(np.int64)
+            counts = self.starts[within + 1] - first
+        else:
+            first = np.searchsorted(sorted_part, numbers, "left")
+            counts = np.searchsorted(sorted_part, numbers, "right") - first
+        rows = first[counts > 0]
+        if len(counts) and counts.max() > 1:
+            rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         if len(rest):
             rows = np.concatenate([rows, np.flatnonzero(member(rest, numbers)) + self.ascending])
         live: IntArray = rows[self.alive[rows]]
@@ -71,12 +82,27 @@ class Rows:
         """Which rows are live and belong to the right memories, bool, shape (n,); see :meth:`rows`."""
         mask = self.alive
         if allowed is not None:
-            mask = np.zeros(len(mask), dtype=bool)
-            mask[self.rows_of(allowed)] = True
+            mask = self._belonging(allowed)
         if without is not None and len(without):
-            mask = mask.copy()
-            mask[self.rows_of(without)] = False
+            mask = mask & ~self._belonging(without)
         return mask
+
+    def _belonging(self, numbers: IntArray) -> BoolArray:
+        """Which rows are live and belong to these memories (ascending)."""
+        if len(numbers) * 8 > len(self.owners) and self._compact(numbers):
+            # Of most rows: asking each is quicker than finding them.
+            known = np.zeros(max(int(self.owners.max(initial=0)), int(numbers[-1])) + 1, dtype=bool)
+            known[numbers] = True
+            belonging: BoolArray = known[self.owners] & self.alive
+            return belonging
+        mask = np.zeros(len(self.alive), dtype=bool)
+        mask[self.rows_of(numbers)] = True
+        return mask
+
+    def _compact(self, numbers: IntArray) -> bool:
+        """Whether a table of all memory numbers is small beside the rows."""
+        least, most = min(int(self.owners.min(initial=0)), int(numbers[0])), int(self.owners.max(initial=numbers[-1]))
+        return least >= 0 and most <= 8 * len(self.owners) + 1024
 
     def rows(self, allowed: IntArray | None = None, without: IntArray | None = None) -> IntArray | None:
         """Indices of live rows, by their owners; ``None`` for "every row".
@@ -104,6 +130,19 @@ def _ascending_length(owners: IntArray) -> int:
     return int(falls[0]) + 1 if len(falls) else len(owners)
 
 
+def _starts(owners: IntArray) -> npt.NDArray[np.uint32] | None:
+    if (
+        not len(owners)
+        or owners[0] < 0
+        or owners[-1] > 4 * len(owners) + 1024
+        or _ascending_length(owners) < len(owners)
+    ):
+        return None
+    starts = np.zeros(int(owners[-1]) + 2, np.uint32)
+    np.cumsum(np.bincount(owners), out=starts[1:], dtype=np.uint32)
+    return starts
+
+
 @dataclass(frozen=True)
 class Block(Rows):
     """Vectors with the numbers of the memories they belong to.
@@ -120,7 +159,8 @@ class Block(Rows):
     @classmethod
     def build(cls, owners: IntArray, labels: IntArray, matrix: FloatMatrix) -> Block:
         """A block of live rows."""
-        return cls(owners, labels, np.ones(len(owners), dtype=bool), matrix, ascending=_ascending_length(owners))
+        alive = np.ones(len(owners), dtype=bool)
+        return cls(owners, labels, alive, matrix, ascending=_ascending_length(owners), starts=_starts(owners))
 
     def changed(self, numbers: IntArray, owners: IntArray, labels: IntArray, matrix: FloatMatrix) -> Block:
         """A block in which the rows of ``numbers`` (ascending) are gone and the given rows are added."""
@@ -149,6 +189,7 @@ class Block(Rows):
             buffers[2][:total],
             buffers,
             ascending=self.ascending,
+            starts=self.starts,
         )
 
     def scores(self, query: FloatMatrix, rows: IntArray | None) -> FloatMatrix:
@@ -214,8 +255,8 @@ class CodedBlock(Rows):
         )
 
     @classmethod
-    def of(cls, arrays: Arrays, count: int, alive: BoolArray | None = None, ascending: int | None = None) -> CodedBlock:
-        """The first ``count`` rows of filled arrays, by default all alive."""
+    def of(cls, arrays: Arrays, count: int, alive: BoolArray | None = None, former: Rows | None = None) -> CodedBlock:
+        """The first ``count`` rows of filled arrays, by default all alive, that may begin with those of a block."""
         owners, labels, places, codes, words = arrays
         return cls(
             owners[:count],
@@ -225,7 +266,8 @@ class CodedBlock(Rows):
             codes[:count],
             words[:, :count],
             arrays,
-            ascending=_ascending_length(owners[:count]) if ascending is None else ascending,
+            ascending=_ascending_length(owners[:count]) if former is None else former.ascending,
+            starts=_starts(owners[:count]) if former is None else former.starts,
         )
 
     @classmethod
@@ -256,7 +298,7 @@ class CodedBlock(Rows):
             arrays[3][:used], arrays[4][:, :used] = self.codes, self.signs
         put(arrays, used, owners, labels, places, codes)
         alive = np.concatenate([alive, np.ones(len(owners), dtype=bool)])
-        return CodedBlock.of(arrays, total, alive, self.ascending)
+        return CodedBlock.of(arrays, total, alive, self)
 
 
 def put(arrays: Arrays, at: int, owners: IntArray, labels: IntArray | None, places: IntArray, codes: Bytes) -> int:

@@ -167,18 +167,19 @@ class VectorIndex:
 
 
 def _exact(connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int) -> Block:
-    piece = read_vectors(connection, kind, encoder_id, dimension)
+    piece = read_vectors(connection, kind, encoder_id, dimension, ordered=False)
     return Block.build(piece.owners, piece.labels, piece.matrix)
 
 
 def _coded(connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int) -> CodedBlock:
     """Codes of all vectors in the file, made now: it has none of its own, or none that can be used."""
     keys, codes = [np.empty((3, 0), np.int64)], [np.empty((0, code_bytes(dimension)), np.uint8)]
-    for *key, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension), dimension):
+    for *key, matrix in pieces(select_vectors(connection, kind, encoder_id, dimension, ordered=False), dimension):
         keys.append(np.stack(key))
         codes.append(encode(matrix))
-    owners, labels, places = np.concatenate(keys, axis=1)
-    return CodedBlock.build(owners, labels, places, np.concatenate(codes))
+    (owners, labels, places), packed = np.concatenate(keys, axis=1), np.concatenate(codes)
+    order = np.lexsort((labels, owners))
+    return CodedBlock.build(owners[order], labels[order], places[order], packed[order])
 
 
 def _changed(

@@ -169,8 +169,7 @@ class CodedSearch:
             self._distances[~self.block.alive] = _beyond(self._distances)
         distances = self._distances
         if mask is not None:
-            distances = distances.copy()
-            distances[~mask] = _beyond(distances)
+            distances = np.where(mask, distances, _beyond(distances))
         self._reach(within(distances, max(FIRST, 4 * depth)))
         estimates = self._reached_ones(mask)[1]
         limit = farthest(float(kth_largest(estimates, depth)), len(self.vector), HAMMING_DEVIATIONS)

@@ -54,8 +54,9 @@ def select_vectors(
     among: str | None = None,
     since: int = 0,
     before: int | None = None,
+    ordered: bool = True,
 ) -> sqlite3.Cursor:
-    """Memory number, label, rowid and vector of each live row, by number and label.
+    """Memory number, label, rowid and vector of each live row.
 
     Parameters
     ----------
@@ -63,11 +64,15 @@ def select_vectors(
         The memories to look at, ascending, as :func:`number_list` writes them.
     since, before : int, optional
         The first number, and the first that is no longer looked at.
+    ordered : bool
+        By number and label; or else in the order of the file, which is quicker where all documents are read.
     """
     where = f"{_LIVE[kind]} AND n.number >= :since" + ("" if before is None else " AND n.number < :before")
-    source = f"{_ALL if among is None else _AMONG} {_MORE[kind]}"
+    source = f"{_ALL if among is None else _AMONG} {_MORE[kind]} WHERE {where} ORDER BY {_ORDER[kind]}"
+    if not ordered and kind is DOCUMENTS:
+        source = f"memories m CROSS JOIN memory_numbers n ON n.id = m.id WHERE {where}"
     return connection.execute(
-        f"SELECT {_COLUMNS[kind]} FROM {source} WHERE {where} ORDER BY {_ORDER[kind]}",
+        f"SELECT {_COLUMNS[kind]} FROM {source}",
         {"encoder": encoder_id, "bytes": 4 * dimension, "among": among, "since": since, "before": before},
     )
 
@@ -92,12 +97,15 @@ class Piece(NamedTuple):
 def read_vectors(
     connection: sqlite3.Connection, kind: Kind, encoder_id: int | None, dimension: int, **which: Any
 ) -> Piece:
-    """All at once, see :func:`select_vectors`."""
+    """All at once, by number and label; see :func:`select_vectors`."""
     parts = list(pieces(select_vectors(connection, kind, encoder_id, dimension, **which), dimension))
     if not parts:
         none = np.empty(0, np.int64)
         return Piece(none, none, none, np.empty((0, dimension), np.float32))
     owners, labels, places, matrix = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if (owners[1:] < owners[:-1]).any():  # documents have one row each, so that labels need no order
+        order = np.argsort(owners)
+        return Piece(owners[order], labels[order], places[order], matrix[order])
     return Piece(owners, labels, places, matrix)
 
 

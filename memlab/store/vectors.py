@@ -49,7 +49,8 @@ class Vectors:
         allowed, without : ndarray of int64, ascending, optional
             Memory numbers that may take part; that may not.
         """
-        if without is not None and len(without):
+        many = allowed is not None and len(allowed) * 8 > len(self.block.owners)
+        if many or (without is not None and len(without)):
             return self.block.mask(allowed, without)
         return None if allowed is None else self.block.rows_of(allowed)
 
@@ -118,7 +119,8 @@ class Vectors:
         return owners[:at], labels[:at], matrix[:at]
 
     def _pieces(self) -> Iterator[Piece]:
-        return pieces(select_vectors(self.connection, self.kind, self.encoder_id, self.dimension), self.dimension)
+        rows = select_vectors(self.connection, self.kind, self.encoder_id, self.dimension, ordered=False)
+        return pieces(rows, self.dimension)
 
     def _turn_to(self, query: FloatMatrix) -> None:
         if self._query is not query:
