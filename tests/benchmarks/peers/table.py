@@ -36,7 +36,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         ]
     if missing := {**result["missing"]}:
         parts += [f"Not run: {'; '.join(f'{name} ({why})' for name, why in missing.items())}.", ""]
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    versions = "; ".join(f"{name} {version}" for name, version in result["versions"].items())
     parts += [f"Versions: {versions}.", "", f"Machine: {result['machine']}."]
     if result["load"]:
         parts += ["", f"The machine had other work (a load of {result['load']:.1f}): read the ratios."]

@@ -23,7 +23,8 @@ class Adapter:
         """Of what it is made of."""
         from importlib.metadata import version
 
-        return f"sentence-transformers {version('sentence-transformers')}, numpy {np.__version__}"
+        found = f"sentence-transformers {version('sentence-transformers')}, numpy {np.__version__}"
+        return f"({found}, SQLite {sqlite3.sqlite_version})"
 
     def ingest(self, ids: list[str], texts: list[str], matrix: np.ndarray) -> None:
         """Rows and words in one transaction, vectors beside them."""
