@@ -149,9 +149,9 @@ def _call(call: Call, openable: bool) -> str:
     colour = "#8a3b00" if call.outcome != "ok" else "#555555"
     line = (
         f'<span style="{_SMALL};{_NUMBER}">#{call.number} {call.at:%H:%M:%S}</span> '
-        f'<b style="display:inline-block;min-width:5em">{html.escape(visible(call.tool))}</b> '
+        f'<b style="display:inline-block;min-width:5.8em">{html.escape(visible(call.tool))}</b> '
         f"{html.escape(visible(call.about))} "
-        f'<span style="font-size:85%;color:{colour}">{html.escape(tail)}'
+        f'<span style="display:inline-block;font-size:85%;color:{colour}">{html.escape(tail)}'
         f"{' · ' + html.escape(visible(call.client)) if call.client else ''}</span>"
     )
     block = "display:block;padding:0.2em 0;border-top:1px solid #f0f0f0"
