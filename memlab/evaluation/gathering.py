@@ -19,9 +19,11 @@ from memlab.evaluation.runs import Run
 from memlab.evaluation.vectors import prepared
 from memlab.evaluation.wording import counted
 from memlab.progress import Progress, Show
+from memlab.retrieval.candidates import Candidates, Reuse
 from memlab.retrieval.channels import Query
+from memlab.retrieval.ranking import scored
 from memlab.retrieval.recency import RecencyRanker
-from memlab.retrieval.retriever import Candidates, HybridRetriever, Reuse, scored
+from memlab.retrieval.retriever import HybridRetriever
 from memlab.store import MemoryStore
 from memlab.timestamps import parse_time, utc_now
 

@@ -11,7 +11,8 @@ from memlab.store.records import shorten
 from memlab.timestamps import format_time
 
 if TYPE_CHECKING:
-    from memlab.retrieval.retriever import Candidates, HybridRetriever
+    from memlab.retrieval.candidates import Candidates
+    from memlab.retrieval.retriever import HybridRetriever
     from memlab.store import Filters, MemoryStore
 
 _UNITS = {"keyword": "bm25", "vector": "cosine", "passage": "cosine", "similarity": "cosine"}

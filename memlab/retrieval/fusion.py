@@ -81,6 +81,14 @@ def silent(by_channel: Mapping[str, float], groups: Groups) -> set[str]:
 
 
 def _settle(result: Contributions, groups: Groups) -> Contributions:
+    if len(groups) == 1:
+        group = groups[0]
+        for by_channel in result.values():
+            voting = [channel for channel in group if channel in by_channel]
+            if len(voting) > 1:
+                best = max(voting, key=by_channel.__getitem__)
+                by_channel.update((channel, 0.0) for channel in voting if channel != best)
+        return result
     for by_channel in result.values():
         by_channel.update(dict.fromkeys(silent(by_channel, groups), 0.0))
     return result

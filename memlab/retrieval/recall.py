@@ -16,7 +16,8 @@ from memlab.timestamps import format_time
 if TYPE_CHECKING:
     import pandas as pd
 
-    from memlab.retrieval.retriever import Candidates, HybridRetriever
+    from memlab.retrieval.candidates import Candidates
+    from memlab.retrieval.retriever import HybridRetriever
 
 _FRAME_COLUMNS = (
     "rank",

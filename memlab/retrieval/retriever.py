@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
@@ -12,116 +12,26 @@ from typing import Any
 from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, check_vectors
 from memlab.errors import EncoderError, InvalidValue
+from memlab.retrieval.candidates import Candidates, Reuse
 from memlab.retrieval.channels import (
     Channel,
     ChannelHit,
     ChannelResult,
     PassageChannel,
     Query,
-    Scores,
     StemChannel,
     VectorChannel,
-    timed,
 )
-from memlab.retrieval.fusion import NOT_COUNTED, Contributions, Fusion, ScoreFusion, fused, silent
+from memlab.retrieval.fusion import Fusion, ScoreFusion
+from memlab.retrieval.ranking import rank_all
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import RecencyRanker
 from memlab.retrieval.terms import clean
-from memlab.retrieval.trace import Contribution, RankedMemory, Trace
+from memlab.retrieval.trace import Trace
 from memlab.store import Filters, MemoryStore
 from memlab.store.encoding import mismatch
 from memlab.store.reading import ReadView
-from memlab.timestamps import age_days, from_stored, parse_time, utc_now
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What the channels found for a query: all that ranking needs, so that it can be repeated with other settings.
-
-    Attributes
-    ----------
-    query : Query
-    filters : Filters
-    depth : int
-    results : tuple of ChannelResult
-    facts : mapping of int to (str, datetime, int)
-        Memory number to id, creation time and access count.
-    searched : int
-        Live memories in the store.
-    encoder : str or None
-    timings : mapping of str to float
-        Milliseconds by stage.
-    complete : bool
-        Whether every channel has also scored what only the others found.
-    """
-
-    query: Query
-    filters: Filters
-    depth: int
-    results: tuple[ChannelResult, ...]
-    facts: Mapping[int, tuple[str, datetime, int]]
-    searched: int
-    encoder: str | None
-    timings: Mapping[str, float]
-    complete: bool = False
-
-
-@dataclass
-class Reuse:
-    """What was found for one query in one view, for further retrievers that ask the same of the same channel.
-
-    Attributes
-    ----------
-    results : list of (Channel, int, frozenset of int, ChannelResult)
-        Channel, depth, what was found before it, and its answer. Channels are compared, not hashed: their settings may
-        be mappings.
-    scores : list of (Channel, dict)
-        What was looked up beyond the depth; a memory without a score is known by ``None``.
-    facts : dict of int to (str, datetime, int)
-        See :class:`Candidates`.
-    """
-
-    results: list[tuple[Channel, int, frozenset[int], ChannelResult]] = field(default_factory=list)
-    scores: list[tuple[Channel, dict[int, tuple[float, int | None] | None]]] = field(default_factory=list)
-    facts: dict[int, tuple[str, datetime, int]] = field(default_factory=dict)
-
-    def search(
-        self, channel: Channel, query: Query, view: ReadView, depth: int, found: frozenset[int]
-    ) -> ChannelResult:
-        """The channel's answer, asked for only if it is not known."""
-        seen = found if _looks_at_found(channel) else frozenset()
-        for known, at, before, result in self.results:
-            if at == depth and known == channel and before == seen:
-                return result
-        result = timed(channel, query, view, depth, found)
-        self.results.append((channel, depth, seen, result))
-        return result
-
-    def scores_of(self, channel: Channel, query: Query, view: ReadView, numbers: Iterable[int]) -> Scores:
-        """The channel's scores of these memories, asked for only if they are not known."""
-        wanted = sorted(numbers)
-        known = next((scores for other, scores in self.scores if other == channel), None)
-        if known is None:
-            known = {}
-            self.scores.append((channel, known))
-        if missing := [number for number in wanted if number not in known]:
-            found = channel.score(query, view, missing)
-            known.update({number: found.get(number) for number in missing})
-        return {number: score for number in wanted if (score := known[number]) is not None}
-
-    def facts_of(self, view: ReadView, numbers: frozenset[int]) -> dict[int, tuple[str, datetime, int]]:
-        """The facts of these memories, read only if they are not known."""
-        if missing := sorted(numbers - self.facts.keys()):
-            self.facts.update(
-                (number, (memory_id, from_stored(created), accesses))
-                for number, (memory_id, created, accesses) in view.facts(missing).items()
-            )
-        return {number: self.facts[number] for number in sorted(numbers) if number in self.facts}
-
-
-def _looks_at_found(channel: Channel) -> bool:
-    """Whether a channel's answer may depend on what was found before it; yes unless it says that it does not."""
-    return bool(getattr(channel, "looks_at_found", True))
+from memlab.timestamps import parse_time, utc_now
 
 
 @dataclass(frozen=True)
@@ -442,44 +352,6 @@ class HybridRetriever:
 
 
 KNOWN_CHANNELS = ("keyword", "vector", "passage")
-
-
-def scored(
-    candidates: Candidates, fusion: Fusion, recency: RecencyRanker | None, now: datetime
-) -> tuple[Contributions, list[tuple[float, str, float]]]:
-    """Contributions, and what they come to: (score, memory id, recency factor), by score, then memory id."""
-    lists = {result.channel: result.rows for result in candidates.results}
-    numbers = {hit.memory_id: hit.number for result in candidates.results for hit in result.hits}
-    contributions = fusion.contributions(lists)
-    unordered: list[tuple[float, str, float]] = []
-    for memory_id, by_channel in contributions.items():
-        if numbers[memory_id] in candidates.facts:  # not so if it was deleted in the midst of a recall
-            factor = recency.factor(candidates.facts[numbers[memory_id]][1], now) if recency else 1.0
-            unordered.append((fused(by_channel.values()) * factor, memory_id, factor))
-    return contributions, sorted(unordered, key=lambda row: (-row[0], row[1]))
-
-
-def rank_all(
-    candidates: Candidates, fusion: Fusion, recency: RecencyRanker | None, now: datetime
-) -> tuple[RankedMemory, ...]:
-    """Fuse and order candidates: by score, then memory id; with all that made the order so."""
-    lists = {result.channel: result.rows for result in candidates.results}
-    rows = {(result.channel, hit.memory_id): hit for result in candidates.results for hit in result.rows}
-    numbers = {hit.memory_id: hit.number for hit in rows.values()}
-    contributions, ordered = scored(candidates, fusion, recency, now)
-    ranked: list[RankedMemory] = []
-    say = fusion.formulas(lists)
-    for rank, (_, memory_id, factor) in enumerate(ordered, 1):
-        created_at = candidates.facts[numbers[memory_id]][1]
-        parts = []
-        unheard = silent(contributions[memory_id], fusion.one_vote)
-        for channel, contribution in contributions[memory_id].items():
-            hit, counted = rows[channel, memory_id], channel not in unheard
-            formula = say(channel, hit) if counted else NOT_COUNTED
-            parts.append(Contribution(channel, hit.rank, hit.raw_score, contribution, formula, hit.passage, counted))
-        age = age_days(created_at, now)
-        ranked.append(RankedMemory(memory_id, numbers[memory_id], rank, tuple(parts), factor, age, created_at))
-    return tuple(ranked)
 
 
 def _mode(results: Sequence[ChannelResult]) -> tuple[str, str]:

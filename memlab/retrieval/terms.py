@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memlab.store.analysis import STOP_WORDS as STOP_WORDS
 
@@ -75,7 +76,15 @@ def terms(text: str, *, limit: int = 32, stop_words: frozenset[str] = STOP_WORDS
     return Terms(tuple(kept[:limit]), dropped, max(0, len(kept) - limit))
 
 
+@lru_cache(maxsize=8)
+def _ascii_words(joiners: str) -> re.Pattern[str]:
+    """What :func:`_words` finds in text of ASCII alone."""
+    return re.compile(f"[0-9a-z]+(?:[{re.escape(joiners)}][0-9a-z]+){{0,{_MOST_PARTS - 1}}}")
+
+
 def _words(text: str, joiners: str) -> list[str]:
+    if text.isascii() and joiners and not any(map(_is_token_char, joiners)):
+        return _ascii_words(joiners).findall(text)
     words: list[str] = []
     word: list[str] = []
     joiner = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from memlab.retrieval.channels import ChannelResult
 from memlab.retrieval.fusion import fused
@@ -92,6 +92,15 @@ class RankedMemory:
         return next((part for part in self.contributions if part.channel == channel), None)
 
 
+@runtime_checkable
+class Findable(Protocol):
+    """Ranked memories that know where each stands."""
+
+    def place(self, memory_id: str) -> RankedMemory | None:
+        """A memory's place, if it has one."""
+        ...
+
+
 @dataclass(frozen=True)
 class Trace:
     """All that one recall did.
@@ -111,7 +120,7 @@ class Trace:
     channels : tuple of ChannelResult
     fusion, recency : str
         The settings, as text; recency is empty without the boost.
-    ranked : tuple of RankedMemory
+    ranked : sequence of RankedMemory
         Every memory that a channel with weight brought in, in final order: the hits are its first ``limit``.
     searched : int
         Live memories in the store.
@@ -133,7 +142,7 @@ class Trace:
     channels: tuple[ChannelResult, ...]
     fusion: str
     recency: str
-    ranked: tuple[RankedMemory, ...]
+    ranked: Sequence[RankedMemory]
     searched: int
     encoder: str | None
     timings: Mapping[str, float] = field(default_factory=dict, compare=False)
@@ -145,4 +154,6 @@ class Trace:
 
     def place(self, memory_id: str) -> RankedMemory | None:
         """A memory's place in the final order, if it has one."""
+        if isinstance(self.ranked, Findable):
+            return self.ranked.place(memory_id)
         return next((row for row in self.ranked if row.memory_id == memory_id), None)

@@ -108,6 +108,7 @@ class ReadView:
     settled: bool = False
     _allowed: IntArray | None = None
     _frequencies: Frequencies = field(default_factory=Frequencies)
+    _names: dict[int, str] = field(default_factory=dict)
     _kept: dict[Any, Any] = field(default_factory=dict)
     _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
 
@@ -272,10 +273,14 @@ class ReadView:
 
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Memory ids by number."""
-        rows = self.connection.execute(
-            "SELECT number, id FROM memory_numbers WHERE number IN (SELECT value FROM json_each(?))", (_json(numbers),)
-        )
-        return dict(rows.fetchall())
+        known = self._names
+        if missing := [number for number in numbers if number not in known]:
+            rows = self.connection.execute(
+                "SELECT number, id FROM memory_numbers WHERE number IN (SELECT value FROM json_each(?))",
+                (_json(missing),),
+            )
+            known.update(rows.fetchall())
+        return {number: known[number] for number in numbers if number in known}
 
     def number(self, memory_id: str) -> int | None:
         """The number of a memory, or ``None`` if no memory has the id."""
@@ -342,7 +347,7 @@ def _quoted(text: str) -> str:
 
 
 def _json(numbers: Sequence[int]) -> str:
-    return f"[{','.join(str(int(number)) for number in numbers)}]"
+    return f"[{','.join(map(str, numbers))}]"
 
 
 def spans(connection: sqlite3.Connection, positions: Mapping[str, int]) -> dict[str, tuple[int, int]]:

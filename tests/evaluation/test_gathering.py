@@ -12,7 +12,7 @@ from memlab.evaluation import LabelledQuery, Qrels
 from memlab.evaluation.gathering import gather_all, judged, missing_memories
 from memlab.evaluation.vectors import prepared
 from memlab.retrieval import KeywordChannel, PassageChannel, VectorChannel
-from memlab.retrieval.retriever import Reuse
+from memlab.retrieval.candidates import Reuse
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 

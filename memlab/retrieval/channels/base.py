@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memlab.encoders.base import EncoderStamp, FloatMatrix
 from memlab.retrieval.terms import Terms
@@ -37,8 +37,7 @@ class Query:
     made_by: EncoderStamp | None = None
 
 
-@dataclass(frozen=True)
-class ChannelHit:
+class ChannelHit(NamedTuple):
     """One memory in a channel's list.
 
     Attributes
