@@ -57,13 +57,26 @@ def numbers_with(connection: sqlite3.Connection, table: Table, phrase: str, most
         Text; its tokens have to follow one another.
     most : int, optional
     """
-    match = '"' + phrase.replace('"', '""') + '"'
+    match = quoted(phrase)
     if most is None:
         found = connection.execute(_ALL[table], (match,)).fetchone()[0]
     else:
         found = connection.execute(_FIRST[table], (match, most + 1)).fetchone()[0]
     numbers: IntArray = np.fromstring(found or "", np.int64, sep=",")
     return None if most is not None and len(numbers) > most else numbers
+
+
+def numbers_with_one_of(connection: sqlite3.Connection, token: str, others: Sequence[str]) -> IntArray:
+    """Numbers of the live memories that have a token and at least one of the others, which are rarer, ascending."""
+    match = f"{quoted(token)} AND ({' OR '.join(map(quoted, others))})"
+    found = connection.execute(_ALL["memory_terms"], (match,)).fetchone()[0]
+    numbers: IntArray = np.fromstring(found or "", np.int64, sep=",")
+    return numbers
+
+
+def quoted(phrase: str) -> str:
+    """A phrase as FTS5 takes it, whatever is in it."""
+    return '"' + phrase.replace('"', '""') + '"'
 
 
 def frequency(connection: sqlite3.Connection, token: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from memlab.store.reading import ReadView, Scored
 _K1, _B = 1.2, 0.75  # as in SQLite's bm25
 _SHARE = 100
 _BITS = 48  # places in a set that a float64 holds exactly
+_MANY = 10  # times as many as are scored
 _CHUNK = 2000  # memories whose tokens are in memory at once
 
 
@@ -69,7 +71,7 @@ class StemChannel:
     """
 
     pairs: float = 0.5
-    words: float = 0.3
+    words: float = 0.2
     max_terms: int = 32
     candidates: int = 100
     common: int = 5000
@@ -205,32 +207,37 @@ class Matches:
     def proposed(self, most: int) -> IntArray:
         """Numbers of the most promising memories, ascending: ``most``, or all there are; some more where many tie."""
         allowed = self._view.allowed()
-        promise = self._promise(self._lists)
+        lists = list(self._lists)
+        promise = self._promise(lists)
         numbers = _positive(promise, allowed)
-        if len(numbers) < most and any(who is None for who in self._lists):
-            # Rarely: what is common to thousands brings in somebody too.
-            lists = list(self._lists)
-            for place in sorted(range(len(lists)), key=lambda at: (-self._idf[at], self._tokens[at])):
-                if lists[place] is None:
-                    lists[place] = self._all(place)
-                    numbers = _positive(promise := self._promise(lists), allowed)
-                    if len(numbers) >= most:
-                        break
+        common = [place for place, who in enumerate(lists) if who is None]
+        # Where few have anything rarer, what is common to thousands brings in somebody too.
+        for place in sorted(common, key=lambda at: (-self._idf[at], self._tokens[at])):
+            if len(numbers) >= most:
+                break
+            lists[place] = self._all(place)
+            numbers = _positive(promise := self._promise(lists), allowed)
         if len(numbers) <= most:
             return numbers
+        rarer = [token for token, who in zip(self._tokens, lists, strict=True) if who is not None and len(who)]
+        for place, who in enumerate(lists):
+            if who is None and rarer:
+                also = postings.numbers_with_one_of(self._view.connection, self._tokens[place], rarer)
+                promise[also[also < len(promise)]] += self._idf[place]
         promised = promise[numbers]
-        kept = promised >= _bound(promised, 3 * most)
-        if np.count_nonzero(kept) > 5 * most:
-            return self._distinguished(numbers[promised > _bound(promised, most)], most)
-        numbers, promised = numbers[kept], promised[kept]
+        bound = _bound(promised, 2 * most)
+        kept, clear = numbers[promised >= bound], numbers[promised > bound]
+        if len(kept) > _MANY * most:
+            if len(clear) < most:
+                return self._distinguished(clear, rarer, most)
+            kept = clear
         # Then the lengths, which cost less to read than the tokens.
-        promised = promised / (1 + self._norm(postings.lengths(self._view.connection, numbers.tolist())))
-        return numbers[promised >= _bound(promised, most)]
+        promised = promise[kept] / (1 + self._norm(postings.lengths(self._view.connection, kept.tolist())))
+        return kept[promised >= _bound(promised, most)]
 
-    def _distinguished(self, clear: IntArray, most: int) -> IntArray:
+    def _distinguished(self, clear: IntArray, tokens: Sequence[str], most: int) -> IntArray:
         """Where too many promise the same, as for a query of one word: the best by bm25, which costs more."""
-        match = " OR ".join('"' + token.replace('"', '""') + '"' for token in self._tokens)
-        where, values = "memory_terms MATCH ?", [match]
+        where, values = "memory_terms MATCH ?", [" OR ".join(map(postings.quoted, tokens))]
         if (allowed := self._view.allowed()) is not None:
             where += " AND +rowid IN (SELECT value FROM json_each(?))"
             values.append(f"[{','.join(map(str, allowed.tolist()))}]")
@@ -262,6 +269,8 @@ class Matches:
     def scores(self, numbers: IntArray) -> Scored:
         """The raw scores of those of these memories (ascending) that have a token."""
         fresh = numbers[~member(numbers, self._seen)]
+        if self._all_known:  # then nobody else has a token
+            fresh = fresh[_at(self._having, fresh) > 0]
         if len(fresh):
             parts = [self._known, *(self._score(fresh[at : at + _CHUNK]) for at in range(0, len(fresh), _CHUNK))]
             every, scores = np.concatenate([p.numbers for p in parts]), np.concatenate([p.scores for p in parts])
@@ -269,6 +278,15 @@ class Matches:
             self._known = Scored(every[order], scores[order])
             self._seen = np.union1d(self._seen, fresh)
         return self._known.of(numbers.tolist())
+
+    @cached_property
+    def _all_known(self) -> bool:
+        return all(who is not None for who in self._lists)
+
+    @cached_property
+    def _having(self) -> FloatArray:
+        """By number: more than 0 for who has a token of those of which it is known."""
+        return _by_number([(1.0, who) for who in self._lists if who is not None])
 
     def _score(self, numbers: IntArray) -> Scored:
         rows = postings.texts(self._view.connection, numbers.tolist())
