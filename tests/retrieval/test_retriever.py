@@ -366,7 +366,7 @@ def test_filters_do_not_repeat_the_search_for_every_memory(hashed: MemoryStore, 
     connection = hashed.db.conn
     connection.set_trace_callback(statements.append)
     retriever = HybridRetriever(hashed, channels=(channel,), depth=1)
-    retriever.recall("webhook", now=NOW, min_importance=3)
+    retriever.recall("decision", now=NOW, min_importance=3)
     connection.set_trace_callback(None)
     search = next(statement for statement in statements if "MATCH" in statement and "bm25" in statement)
     plan = " ".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + search))
