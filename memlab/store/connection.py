@@ -29,8 +29,8 @@ from memlab.store.postings import Frequencies
 
 _MAGIC = b"SQLite format 3\x00"
 BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
-"""Called before every commit of the context that sets it; what it raises undoes the transaction. A server uses it to
-store nothing for a caller who has gone."""
+"""Called before every commit of :meth:`StoreFile.write` in the context that sets it; what it raises undoes the
+transaction. A server uses it to store nothing for a caller who has gone."""
 _READERS_PATIENCE = 0.25  # seconds that a reader waits for a writer before it goes without the term index
 
 _BULK_CACHE = -65536  # as SQLite wants it: KiB, negative
@@ -309,6 +309,9 @@ class StoreFile:
             yield connection
             termindex.update(connection)
             more = codetable.update(connection)
+            # Not before the upkeep of indexes, which is nobody's: what was committed must not seem undone.
+            if (check := BEFORE_COMMIT.get()) is not None:
+                check()
         if more and outermost:
             with contextlib.suppress(StoreLocked, StoreFull):  # what was to be written is; the next writer goes on
                 sum(self.make_codes())
@@ -320,8 +323,6 @@ class StoreFile:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                if (check := BEFORE_COMMIT.get()) is not None:
-                    check()
                 connection.execute("COMMIT")
             except BaseException:
                 # Some errors (a full disk) make SQLite roll back by itself.

@@ -228,17 +228,22 @@ def _beyond(distances: npt.NDArray[Any]) -> Any:
 def within(distances: npt.NDArray[Any], count: int) -> int:
     """The smallest distance within which so many rows are (all that take part, if there are fewer)."""
     top = int(_beyond(distances)) - 1
-    # A sample says about where; counting says exactly.
+    # A sample says about where; counting says exactly, in steps that grow: it may have missed all that take part.
     step = max(1, len(distances) // 16_384)
     sample = np.bincount(distances[::step], minlength=top + 2)[: top + 1]
-    limit = min(int(np.searchsorted(np.cumsum(sample), count / step)), top)
-    inside = int(np.count_nonzero(distances <= limit))
-    while inside < count and limit < top:
-        limit += 1
-        inside = int(np.count_nonzero(distances <= limit))
-    while limit > 0 and (fewer := int(np.count_nonzero(distances <= limit - 1))) >= count:
-        limit, inside = limit - 1, fewer
-    return limit
+    high = min(int(np.searchsorted(np.cumsum(sample), count / step)), top)
+    low, reach = high - 1, 1
+    while high < top and np.count_nonzero(distances <= high) < count:
+        low, high, reach = high, min(high + reach, top), 2 * reach
+    while low >= 0 and np.count_nonzero(distances <= low) >= count:
+        low, high, reach = max(low - reach, -1), low, 2 * reach
+    while high - low > 1:
+        middle = (low + high) // 2
+        if np.count_nonzero(distances <= middle) < count:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def hamming(columns: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:

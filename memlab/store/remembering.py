@@ -395,7 +395,9 @@ def _known(connection: sqlite3.Connection, drafts: Sequence[Draft], first_record
             if memory_id is None:
                 if new.key is not None:
                     memory_id = _seen(keys.setdefault(new.key, new), new, f"key {new.key}")
-                memory_id = _seen(ids.setdefault(new.memory_id, new), new, f"id {new.memory_id}") or memory_id
+                # A draft that its key makes another one's is not stored: its id stands for nothing.
+                first = ids.get(new.memory_id, new) if memory_id else ids.setdefault(new.memory_id, new)
+                memory_id = _seen(first, new, f"id {new.memory_id}") or memory_id
         except MemlabError as error:
             if first_record is not None:
                 error.args = (f"record {first_record + i}: {error}", *error.args[1:])

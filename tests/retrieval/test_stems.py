@@ -138,6 +138,14 @@ def test_a_score_is_the_same_however_it_is_asked_for(hashed: MemoryStore) -> Non
             assert located[1] == hit.raw_score
 
 
+def test_a_memory_outside_the_filters_has_no_place(hashed: MemoryStore) -> None:
+    with hashed.view(Filters(project="nobody's")) as view:
+        number = view.number(hashed.find(limit=1)[0].memory_id)
+        assert number is not None
+        query = Query(hashed.find(limit=1)[0].content)
+        assert StemChannel().locate(query, view, number, NOTHING) == "it does not pass the filters"
+
+
 def test_a_repeated_token_counts_each_time(make_store: Callable[..., MemoryStore]) -> None:
     store = make_store("cache cache cache", "cache and two words", "x", "y", encoder=None)
     channel = StemChannel(words=0, pairs=0)

@@ -141,6 +141,20 @@ def test_a_key_or_id_twice_in_one_batch(store):
     assert_sound(store)
 
 
+@pytest.mark.parametrize("key", [None, "other"])
+def test_the_id_of_a_record_that_is_another_by_its_key_stands_for_nothing(store, key):
+    result = store.remember_many(
+        [
+            {"content": "a", "memory_id": "m-1", "idempotency_key": "k"},
+            {"content": "a", "memory_id": "m-2", "idempotency_key": "k"},
+            {"content": "a", "memory_id": "m-2", "idempotency_key": key},
+        ]
+    )
+    assert result.memory_ids == ("m-1", "m-1", "m-2")
+    assert all(memory_id in store for memory_id in result.memory_ids)
+    assert_sound(store)
+
+
 @pytest.mark.parametrize("twice", [{"idempotency_key": "k"}, {"memory_id": "m-1"}])
 def test_a_key_or_id_twice_with_other_content(store, twice):
     before = dump(store.path)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab.encoders import HashingEncoder
+from memlab.errors import MemlabError
 from memlab.store import codes, codetable, nearest, schema
 from memlab.store.blocks import Block, CodedBlock, exact_cosines
+from memlab.store.connection import BEFORE_COMMIT
 from memlab.store.encoding import PassagePolicy
 from memlab.store.index import VectorIndex
 from tests.store.helpers import assert_sound, passages_on_disk, raw_connection, vectors_on_disk
@@ -117,6 +119,22 @@ def test_hamming_distances(words):
         limit = nearest.within(found, count)
         assert (found <= limit).sum() >= min(count, len(found))
         assert limit == 0 or (found <= limit - 1).sum() < count
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+@pytest.mark.parametrize("alive", [15_000, 19_999, 20_001])
+def test_a_limit_is_found_quickly_where_the_sample_sees_nobody(monkeypatch, kind, alive):
+    distances = np.full(40_004, np.iinfo(kind).max, kind)
+    distances[1::2][:alive] = np.random.default_rng(alive).binomial(250, 0.5, alive)
+    looks, count_nonzero = [], np.count_nonzero
+    monkeypatch.setattr(nearest.np, "count_nonzero", lambda values: looks.append(1) or count_nonzero(values))
+    limits = {count: nearest.within(distances, count) for count in (1, 768, 20_000)}
+    monkeypatch.undo()
+    assert len(looks) < 120
+    top = np.iinfo(kind).max - 1
+    for count, limit in limits.items():
+        assert limit == top or (distances <= limit).sum() >= count
+        assert limit == 0 or (distances <= limit - 1).sum() < count
 
 
 @pytest.mark.parametrize("dimension", [384, 768])
@@ -356,6 +374,24 @@ def test_making_codes_can_be_interrupted(small, early, monkeypatch):
     assert json.loads(_setting(store.path))["reached"] is None
     assert codes_on_disk(store.path) == codes_from_scratch(store.path)
     assert_nearest(reader, "memory 3 vector", 7)
+
+
+def test_a_caller_who_goes_while_codes_are_made_is_not_told_that_nothing_was_stored(small, early):
+    store, asked = small(), []
+
+    def check():
+        asked.append(1)
+        if len(asked) > 1:
+            raise MemlabError("nothing was stored")
+
+    token = BEFORE_COMMIT.set(check)
+    try:
+        fill(store, 90)
+    finally:
+        BEFORE_COMMIT.reset(token)
+    assert asked == [1]
+    assert len(store) == 90
+    assert codes_on_disk(store.path) == codes_from_scratch(store.path)
 
 
 def _setting(path) -> str:

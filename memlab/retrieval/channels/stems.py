@@ -130,6 +130,8 @@ class StemChannel:
         own = matches.scores(np.array([number], np.int64))
         if not len(own.numbers):
             return "it has none of the terms " + ", ".join(wanted.used)
+        if (allowed := view.allowed()) is not None and not member(own.numbers, allowed).all():
+            return "it does not pass the filters"
         rivals = matches.scores(matches.that_may_reach(float(own.scores[0])))
         before = view.best(rivals, int(np.count_nonzero(rivals.scores >= own.scores[0])))
         rank = next(rank for rank, row in enumerate(before, 1) if row.number == number)

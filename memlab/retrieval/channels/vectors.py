@@ -18,7 +18,11 @@ from memlab.store.reading import ReadView
 
 @dataclass(frozen=True)
 class VectorChannel:
-    """Exact cosine between the query's vector and every document vector."""
+    """Cosine between the query's vector and every document vector.
+
+    Scores are exact. A search of a large store goes over codes first (:mod:`memlab.store.nearest`) and may miss a
+    memory, seldom one of the first; :meth:`locate` compares every vector.
+    """
 
     name: ClassVar[str] = "vector"
     needs_vector: ClassVar[bool] = True
