@@ -97,7 +97,8 @@ class Files:
         return self._seen[path]
 
     def _absolute(self, path: str) -> Path:
-        return Path(os.path.abspath(self.base / Path(path).expanduser()))
+        # Unlike Path.expanduser this leaves the ~ of a user that is not known where it is.
+        return Path(os.path.abspath(self.base / os.path.expanduser(path)))
 
 
 def _checksum(path: str) -> str | None:

@@ -19,7 +19,18 @@ from memlab.server.models import (
 )
 from memlab.server.service import Service
 from memlab.server.text import cut, line
-from memlab.server.tools import BYTES, HIT_CHARACTERS, LEAST_BYTES, MOST_BYTES, Bytes, Category, Limit, Project
+from memlab.server.tools import (
+    BYTES,
+    HIT_CHARACTERS,
+    LEAST_BYTES,
+    MOST_BYTES,
+    MOST_NAME,
+    Bytes,
+    Category,
+    Limit,
+    Project,
+    why_empty,
+)
 from memlab.store import Memory
 from memlab.timestamps import format_time
 
@@ -77,6 +88,8 @@ def memories(
     found = service.store.find(given, trashed=action == "trash", limit=limit + 1)
     if len(found) > limit:
         result.notes.append(f"there are more than {limit}; raise limit to see them")
+    if not found:
+        result.notes += why_empty(service, resolved.name, category) if action != "trash" else []
     return _listed(service, result, found[:limit], LIST_CHARACTERS, budget)
 
 
@@ -136,7 +149,9 @@ def category(
         ),
     ] = "list",
     name: Annotated[str, Field(description="The category; for all actions but list.")] = "",
-    new_name: Annotated[str, Field(description="For update and delete: the category that its memories get.")] = "",
+    new_name: Annotated[
+        str, Field(description="For update and delete: the category that its memories get.", max_length=MOST_NAME)
+    ] = "",
 ) -> CategoryResult:
     """List the categories, or rename, merge or dissolve one. No memory is lost: it only gets another category."""
     store = service.store
@@ -161,9 +176,7 @@ def category(
                 raise InvalidValue(
                     f"category: there is no {line(name)!r}; there are: {', '.join(names(list(there)[:30]))}"
                 )
-            for memory in store.find(category=name):
-                store.update(memory.memory_id, category=target)
-                moved += 1
+            moved = store.change_category(name, target)
             there = store.categories()
     return CategoryResult(action=action, categories=counts(there), moved=moved, notes=notes)
 
@@ -205,6 +218,8 @@ def sync(
                     vanished=names(found.vanished, 500),
                 )
             )
+    if not looked:
+        notes += why_empty(service, resolved.name)
     kept, dropped = fitting(stale[:limit], budget)
     dropped += [each.id for each in stale[limit:]]
     if dropped:

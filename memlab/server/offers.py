@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from typing import Annotated, Any
+import sqlite3
+from collections.abc import Callable
+from typing import Annotated, Any, ParamSpec
 
 import anyio.to_thread
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Completion
 from pydantic import Field
 
 from memlab import __version__
-from memlab.errors import UnknownMemory
+from memlab.errors import MemlabError, UnknownMemory
 from memlab.server.guide import guide
 from memlab.server.items import item
 from memlab.server.listing import WHOLE, counts
 from memlab.server.service import Service
-from memlab.server.text import line
+from memlab.server.text import clean, line
 
 _MOST_COMPLETIONS = 100
+_P = ParamSpec("_P")
 
 
 def offer(server: MCPServer[Any], service: Service) -> None:
@@ -35,6 +39,7 @@ def _add_resources(server: MCPServer[Any], service: Service) -> None:
     @server.resource(
         "memlab://store", name="store", title="The store", description="What this store holds, in figures.", **asset
     )
+    @_told
     def store() -> str:
         found = service.store.stats()
         return _json(
@@ -54,6 +59,7 @@ def _add_resources(server: MCPServer[Any], service: Service) -> None:
     @server.resource(
         "memlab://categories", name="categories", title="Categories", description="All of them with counts.", **asset
     )
+    @_told
     def categories() -> str:
         return _json({"categories": [count.model_dump() for count in counts(service.store.categories())]})
 
@@ -64,12 +70,26 @@ def _add_resources(server: MCPServer[Any], service: Service) -> None:
         description="A memory by its exact id: data that somebody stored.",
         **asset,
     )
+    @_told
     def memory(memory_id: str) -> str:
         try:
             found = service.store.get(memory_id)
         except UnknownMemory:
             raise ResourceNotFoundError(f"no memory has the id {line(memory_id, 60)!r}") from None
         return _json(item(found, service.now(), WHOLE).model_dump(exclude_none=True))
+
+
+def _told(read: Callable[_P, str]) -> Callable[_P, str]:
+    """``read``, whose client is told why it could not be done: the store is closed, or another program holds it."""
+
+    @functools.wraps(read)
+    def told(*arguments: _P.args, **named: _P.kwargs) -> str:
+        try:
+            return read(*arguments, **named)
+        except (MemlabError, sqlite3.Error) as error:
+            raise ResourceError(clean(str(error))) from None
+
+    return told
 
 
 def _json(value: Any) -> str:
@@ -99,7 +119,10 @@ def _add_completion(server: MCPServer[Any], service: Service) -> None:
         source = sources.get(argument.name)
         if source is None:
             return None
-        names = list(await anyio.to_thread.run_sync(source))
+        try:
+            names = list(await anyio.to_thread.run_sync(source))
+        except (MemlabError, sqlite3.Error):
+            return None  # the next call of a tool says why
         begun = argument.value.strip().casefold()
         # What would have to be cleaned could not be found by its cleaned form.
         there = [name for name in names if begun in name.casefold() and name == line(name)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,7 +70,8 @@ class ToolSpec:
     def prepare(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """What a client sent, as the tool takes it, and notes on what was left out.
 
-        ``""``, ``null``, empty lists and a count of 0 are not given; a list of strings may come as ``"a, b"``.
+        ``""``, ``null``, empty lists and a count of 0 are not given; a list of strings may come as ``"a, b"`` or as the
+        text of a JSON list.
         """
         values: dict[str, Any] = {}
         notes: list[str] = []
@@ -80,18 +83,34 @@ class ToolSpec:
                 continue
             parameter = self.parameters[name]
             optional = parameter.default is not inspect.Parameter.empty
-            if _is_list(parameter.annotation) and isinstance(value, str) and not value.lstrip().startswith("["):
-                value = [part.strip() for part in value.split(",")]
+            if _is_list(parameter.annotation) and isinstance(value, str):
+                value = _parts(value)
             if _is_list(parameter.annotation) and isinstance(value, list):
                 value = [part for part in value if not isinstance(part, str) or part.strip()]
-            if optional and (value is None or value in ([], 0, "0") or (isinstance(value, str) and not value.strip())):
+            blank = isinstance(value, str) and not value.strip()
+            zero = value == 0 or (value == "0" and _kind(parameter.annotation) is int)  # in text "0" is a text
+            if optional and (value is None or value == [] or blank or zero):
                 continue
             values[name] = value
         return values, notes
 
 
+def _kind(annotation: Any) -> Any:
+    return get_args(annotation)[0] if hasattr(annotation, "__metadata__") else annotation
+
+
 def _is_list(annotation: Any) -> bool:
-    return get_origin(get_args(annotation)[0] if hasattr(annotation, "__metadata__") else annotation) is list
+    return get_origin(_kind(annotation)) is list
+
+
+def _parts(text: str) -> list[Any]:
+    """The parts of ``a, b``, or of the text of a JSON list."""
+    if text.lstrip().startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(text)
+            if isinstance(found, list):
+                return found
+    return [part.strip() for part in text.split(",")]
 
 
 TOOLS = (

@@ -6,13 +6,14 @@ given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from memlab.errors import InvalidValue, UnknownMemory
 from memlab.retrieval import HybridRetriever
-from memlab.server.items import bounded, fitting, hit_item, item, moment, names
+from memlab.server.items import MOST_NAMES, bounded, fitting, hit_item, item, moment, names
 from memlab.server.models import RecallResult, ReflectResult, RememberResult, TrashResult
 from memlab.server.service import Service
 from memlab.server.text import line
@@ -20,6 +21,7 @@ from memlab.store import Memory
 
 MOST_CONTENT = 200_000  # characters of a new memory
 MOST_QUERY = 10_000  # characters
+MOST_NAME = 200  # characters of a name that is stored: as many as an answer shows
 HIT_CHARACTERS = 4_000  # of a hit's content
 MOST_HITS = 50
 LEAST_BYTES, MOST_BYTES, BYTES = 500, 200_000, 16_000
@@ -85,7 +87,7 @@ def recall(
     if dropped:
         notes.append(f"{len(dropped)} more did not fit into max_bytes={budget}; raise it, or get them by id")
     if not found:
-        notes += _why_empty(service, resolved.name, category, tags)
+        notes += why_empty(service, resolved.name, category, tags)
         if query.strip() in service.store:
             notes.append("the query is the id of a memory: memories with action 'get' shows it")
     result = RecallResult(
@@ -117,7 +119,7 @@ def _retriever(service: Service) -> tuple[HybridRetriever, str]:
     return service.retriever.only(*keyword), reason
 
 
-def _why_empty(service: Service, project: str | None, category: str, tags: list[str]) -> list[str]:
+def why_empty(service: Service, project: str | None, category: str = "", tags: Sequence[str] = ()) -> list[str]:
     """Names among the filters that no memory has, with those there are."""
     said = []
     for what, wanted, known in (
@@ -138,22 +140,32 @@ def remember(
         str,
         Field(description="One fact, decision or preference, understandable by itself. Plain text or Markdown."),
     ],
-    category: Annotated[str, Field(description="For example decision, fact, preference, issue. Empty: note.")] = "",
+    category: Annotated[
+        str,
+        Field(description="For example decision, fact, preference, issue. Empty: note.", max_length=MOST_NAME),
+    ] = "",
     project: Annotated[
         str, Field(description="Empty: the server's own project. 'none': no project.", max_length=500)
     ] = "",
     tags: Annotated[list[str], Field(description="Short words to filter by. A list, or 'a, b'.")] = [],  # noqa: B006
     importance: Annotated[int, Field(description="1 to 10.", ge=0, le=10)] = 5,
-    subcategory: Annotated[str, Field(description="A finer category.")] = "",
+    subcategory: Annotated[str, Field(description="A finer category.", max_length=MOST_NAME)] = "",
     source: Annotated[
         str,
-        Field(description="Where it comes from: user-told, self-discovered, a document. Empty: your client's name."),
+        Field(
+            description="Where it comes from: user-told, self-discovered, a document. Empty: your client's name.",
+            max_length=MOST_NAME,
+        ),
     ] = "",
     related_files: Annotated[
         list[str], Field(description="Files it is about; sync tells later which of them changed. A list, or 'a, b'.")
     ] = [],  # noqa: B006
     idempotency_key: Annotated[
-        str, Field(description="The same key with the same content stores it once, however often it is said.")
+        str,
+        Field(
+            description="The same key with the same content stores it once, however often it is said.",
+            max_length=MOST_NAME,
+        ),
     ] = "",
 ) -> RememberResult:
     """Store one memory for later conversations.
@@ -161,7 +173,7 @@ def remember(
     Use it when the user states a preference or a decision, when you find out something that took effort, or when you
     are asked to. Recall first: a memory that has become wrong is better changed with reflect than contradicted.
     """
-    _check_length(content)
+    _check_lengths(content, tags)
     resolved = service.writing(project)
     looked = service.files.fresh().look(related_files)
     with service.writable() as store:
@@ -205,10 +217,10 @@ def reflect(
     importance: Annotated[int, Field(description="1 to 10. 0: as it was.", ge=0, le=10)] = 0,
     tags: Annotated[list[str], Field(description="All tags anew. Empty: as they were.")] = [],  # noqa: B006
     add_tags: Annotated[list[str], Field(description="Tags to add to those there are.")] = [],  # noqa: B006
-    category: Annotated[str, Field(description="Empty: as it was.")] = "",
-    subcategory: Annotated[str, Field(description="Empty: as it was.")] = "",
+    category: Annotated[str, Field(description="Empty: as it was.", max_length=MOST_NAME)] = "",
+    subcategory: Annotated[str, Field(description="Empty: as it was.", max_length=MOST_NAME)] = "",
     project: Annotated[str, Field(description="Empty: as it was. 'none': no project.", max_length=500)] = "",
-    source: Annotated[str, Field(description="Empty: as it was.")] = "",
+    source: Annotated[str, Field(description="Empty: as it was.", max_length=MOST_NAME)] = "",
     related_files: Annotated[
         list[str], Field(description="All related files anew; their checksums are taken now. Empty: as they were.")
     ] = [],  # noqa: B006
@@ -218,7 +230,7 @@ def reflect(
     The former text is kept and shown by memories(action='history'). After you have looked at a memory that sync calls
     stale, give its related_files again (or its new text) and it counts as up to date.
     """
-    _check_length(content)
+    _check_lengths(content, [*tags, *add_tags])
     before = live(service, memory_id)
     changes: dict[str, Any] = {
         "content": content,
@@ -273,7 +285,13 @@ def live(service: Service, memory_id: str) -> Memory:
     return memory
 
 
-def _check_length(content: str) -> None:
+def _check_lengths(content: str, tags: Sequence[str]) -> None:
+    longest = max(map(len, tags), default=0)
+    if len(tags) > MOST_NAMES or longest > MOST_NAME:
+        raise InvalidValue(
+            f"tags: expected at most {MOST_NAMES} of at most {MOST_NAME} characters, found {len(tags)}, the longest of "
+            f"{longest}"
+        )
     if len(content) > MOST_CONTENT:
         raise InvalidValue(
             f"content: expected at most {MOST_CONTENT:,} characters, found {len(content):,}; "

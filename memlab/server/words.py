@@ -54,7 +54,7 @@ def _contributions(hit: HitItem) -> str:
 
 def _item(item: Item, lead: str = "- ", score: str = "") -> list[str]:
     about = [part for part in (item.project, item.category, item.subcategory) if part]
-    facts = [" / ".join(about), f"importance {item.importance}", f"age {item.age}"]
+    facts = [" / ".join(about), f"importance {item.importance}", f"age {item.age} ({item.created_at})"]
     facts += [" ".join(f"#{tag}" for tag in item.tags)] if item.tags else []
     facts += ["in the trash"] if item.trashed_at else []
     facts += ["no vector yet"] if item.pending else []
@@ -74,7 +74,8 @@ def _left_out(dropped: Iterable[str], shortened: Iterable[str]) -> list[str]:
 def _remember(result: RememberResult) -> list[str]:
     where = f" in project {result.project}" if result.project else " in no project"
     said = "remembered" if result.created else "known already"
-    lines = [f"{said}: {result.id}{where}, category {result.category}, importance {result.importance}"]
+    tags = f", tags {', '.join(result.tags)}" if result.tags else ""
+    lines = [f"{said}: {result.id}{where}, category {result.category}, importance {result.importance}{tags}"]
     return [*lines, "no vector yet: only keywords find it for now"] if result.pending else lines
 
 
@@ -125,7 +126,8 @@ def _sync(result: SyncResult) -> list[str]:
         lines.append(IS_DATA)
     for each in result.stale:
         states = [f"{path} changed" for path in each.changed] + [f"{path} vanished" for path in each.vanished]
-        lines += [f"- {each.id} · {', '.join(states)}", f"   {each.origin}:", quoted(each.content)]
+        about = " / ".join(part for part in (each.project, each.category) if part)
+        lines += [f"- {each.id} · {about} · {', '.join(states)}", f"   {each.origin}:", quoted(each.content)]
     return [*lines, *_left_out(result.dropped, ())]
 
 

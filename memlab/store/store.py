@@ -31,6 +31,7 @@ from memlab.store.records import (
     Memory,
     changed_columns,
     check_ids,
+    check_text,
 )
 from memlab.store.remembering import BATCH, BulkResult, Writer, stored_policy
 from memlab.timestamps import format_time, from_stored, parse_time, utc_now
@@ -416,6 +417,27 @@ class MemoryStore:
                 if encoder_id is not None:
                     writing.set_vectors(connection, [(memory_id, columns["content"], encoded)], encoder_id)
             return reading.fetch(connection, [memory_id])[memory_id]
+
+    def change_category(self, name: str, new_name: str) -> int:
+        """Give the live memories of a category another one: all of them, or after an error none.
+
+        Returns
+        -------
+        int
+            How many memories it was.
+
+        Raises
+        ------
+        InvalidValue
+            If a name cannot be stored.
+        """
+        name, new_name = check_text(name, "name"), check_text(new_name, "new_name")
+        with self._file.write() as connection:
+            changed = connection.execute(
+                "UPDATE memories SET category = ?, updated_at = ? WHERE category = ? AND trashed_at IS NULL",
+                (new_name, format_time(self._clock()), name),
+            )
+            return changed.rowcount
 
     def touch(self, memory_ids: str | Iterable[str]) -> None:
         """Count one access to each memory, now. Recall itself never does: reading takes no write lock.

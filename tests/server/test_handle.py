@@ -15,6 +15,8 @@ from typing import Any
 import anyio
 import pandas as pd
 import pytest
+from mcp import MCPError
+from mcp.types import PromptReference
 
 import memlab
 from memlab.errors import InvalidValue
@@ -357,6 +359,20 @@ def test_a_closed_store_is_said_not_crashed(make_store):
         got = recall(server)
         assert got.failed
         assert "closed" in got.text
+
+        async def read(client):
+            with pytest.raises(MCPError, match="the store is closed"):
+                await client.read_resource("memlab://store")
+            with pytest.raises(MCPError, match="the store is closed"):
+                await client.read_resource("memlab://memories/x")
+            ref = PromptReference(type="ref/prompt", name="memory_guide")
+            return (await client.complete(ref, {"name": "project", "value": ""})).completion.values
+
+        async def talk():
+            async with connected(server) as client:
+                return await read(client)
+
+        assert anyio.run(talk) == []
         assert "memories" not in repr(server).splitlines()[1].split("·")[1]
 
 

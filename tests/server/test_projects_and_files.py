@@ -123,3 +123,11 @@ def test_what_is_no_regular_file_is_not_read(tmp_path):
     files = Files(tmp_path)
     for path in (tmp_path / "pipe", tmp_path, "/dev/zero", tmp_path / "nobody", "nul\x00"):
         assert files.checksum(str(path)) is None
+
+
+def test_the_home_of_nobody_is_a_missing_file(server, store):
+    got = call(server, "remember", content="x", related_files=["~nobody-of-this-name/a.py"])
+    assert not got.failed
+    assert "~nobody-of-this-name/a.py" in got.data["notes"][0]
+    store.remember("y", related_files=["~nobody-of-this-name/b"], file_checksums={"~nobody-of-this-name/b": "0" * 64})
+    assert call(server, "sync").data["stale"][0]["vanished"] == ["~nobody-of-this-name/b"]

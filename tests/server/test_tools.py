@@ -12,6 +12,7 @@ from mcp.types import PromptReference
 
 from memlab.server.app import MemoryServer
 from memlab.server.service import service_for
+from memlab.store.connection import BEFORE_COMMIT
 from tests.server.conftest import answer, ask, call
 
 NAMES = ["recall", "remember", "reflect", "forget", "restore", "memories", "category", "sync"]
@@ -106,6 +107,17 @@ def test_what_is_blank_is_not_given(server, store, blank):
     assert not got.failed
     assert len(got.data["hits"]) == 1
     assert got.data["project"] == ""
+
+
+def test_a_nought_in_text_is_a_text(server, store):
+    memory_id = call(server, "remember", content="x", category="0").data["id"]
+    assert call(server, "reflect", memory_id=memory_id, content="0").data["revision"] == 2
+    memory = store.get(memory_id)
+    assert (memory.content, memory.category) == ("0", "0")
+
+
+def test_a_tag_in_brackets_is_a_tag(server):
+    assert call(server, "remember", content="x", tags="[draft], b").data["tags"] == ["[draft]", "b"]
 
 
 @pytest.mark.parametrize("tags", ["a, b", ["a", "b"], '["a", "b"]', " a ,b, "])
@@ -321,6 +333,55 @@ def test_category_renames_merges_and_dissolves(server, store):
     assert store.categories() == {"note": 2}
     made = call(server, "category", action="create", name="idea")
     assert "nothing was stored" in made.data["notes"][0]
+
+
+def test_a_category_moves_whole_or_not_at_all(store):
+    for number in range(3):
+        store.remember(f"note {number}", category="old")
+    checks = iter((lambda: None, _fail))
+
+    def check():
+        next(checks)()
+
+    token = BEFORE_COMMIT.set(check)
+    try:
+        assert store.change_category("old", "new") == 3
+        with pytest.raises(RuntimeError):
+            store.change_category("new", "newer")
+    finally:
+        BEFORE_COMMIT.reset(token)
+    assert store.categories() == {"new": 3}
+    assert store.check().ok
+
+
+def _fail():
+    raise RuntimeError("the caller has gone")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"category": "x" * 201},
+        {"tags": ["x" * 201]},
+        {"tags": [str(number) for number in range(51)]},
+        {"source": "x" * 201},
+        {"idempotency_key": "x" * 201},
+    ],
+    ids=lambda arguments: next(iter(arguments)),
+)
+def test_a_name_that_no_answer_could_show_is_not_stored(server, store, arguments):
+    got = call(server, "remember", content="x", **arguments)
+    assert got.failed
+    assert next(iter(arguments)) in got.text
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("tool", ["memories", "sync", "recall"])
+def test_a_project_that_is_not_there_is_said(server, store, tool):
+    store.remember("x", project="billing")
+    got = call(server, tool, project="biling", **({"query": "x"} if tool == "recall" else {}))
+    assert got.data["project"] == "biling"
+    assert "no memory has the project 'biling'; there are: billing" in got.data["notes"]
 
 
 # -- read-only -------------------------------------------------------------------------------------------------------
