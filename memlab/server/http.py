@@ -24,6 +24,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
+class _CutOff(Exception):
+    """The body of a request did not come to its end; there is nothing to answer, and nothing to log."""
+
+
 class Guard:
     """Lets a request through to the protocol if it comes from this machine's programs and knows the token.
 
@@ -60,14 +64,20 @@ class Guard:
             await _refuse(send, *refusal)
             return
         scope[GONE] = threading.Event()
-        ended = True
+        ended, cut = True, threading.Event()
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal ended
+            if cut.is_set():
+                return
             ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        await self._app(scope, self._until_closing(scope, receive), sent)
+        try:
+            await self._app(scope, self._until_closing(scope, receive, cut), sent)
+        except _CutOff:
+            await _refuse(send, 503, "the server stopped before the request had come to its end")
+            return
         if not ended and self._closing is not None and self._closing.is_set():
             # A stream that was cut off by the stop gets a proper end.
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -96,20 +106,23 @@ class Guard:
             return 404, f"there is nothing here but {PATH}"
         return None
 
-    def _until_closing(self, scope: Scope, receive: Receive) -> Receive:
-        """``receive``, which tells of a hang-up when the client does so and when the server is about to stop."""
+    def _until_closing(self, scope: Scope, receive: Receive, cut: threading.Event) -> Receive:
+        """``receive``, which tells of a hang-up when the client does so and when the server is about to stop.
+
+        One in the midst of a body sets ``cut`` and raises :class:`_CutOff`.
+        """
         closing = self._closing
         complete = False
 
         async def received() -> MutableMapping[str, Any]:
             nonlocal complete
-            if not complete or closing is None:
-                message = await receive()
-            else:
-                message = await _first(receive, closing)
+            message = await receive() if closing is None else await _first(receive, closing)
             if message["type"] == "http.disconnect":
                 scope[GONE].set()
                 self.hung_up += 1
+                if not complete:
+                    cut.set()
+                    raise _CutOff
             complete = complete or not message.get("more_body", False)
             return message
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import socket
 import threading
 from typing import Any
@@ -258,6 +259,23 @@ def test_an_open_stream_ends_with_the_server(handle, caplog):
             stopper.join(60)
     assert not handle.running
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_a_body_that_never_ends_holds_nothing_up(handle, caplog, who):
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{handle.port}\r\nAuthorization: Bearer {handle.token.value}\r\n"
+    head += "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 9\r\n"
+    with socket.create_connection(("127.0.0.1", handle.port), timeout=60) as slow:
+        # The go-ahead is sent when the body is waited for.
+        slow.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert slow.recv(65536).startswith(b"HTTP/1.1 100")
+        slow.sendall(b"{")
+        if who == "server":
+            handle.stop()
+            assert slow.recv(65536).startswith(b"HTTP/1.1 503")
+    handle.stop()
+    assert not handle.running
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_clients_go_on_after_a_restart_on_the_same_port(handle, era):
