@@ -16,6 +16,7 @@ import gc
 import logging
 import os
 import queue
+import select
 import signal
 import sys
 import threading
@@ -49,6 +50,15 @@ class Wire:
         sys.stdout.flush()
         self._kept = os.dup(1)
         os.dup2(2, 1)
+
+    @property
+    def unread(self) -> bool:
+        """Whether the reader of stdout is gone for good; False where the system cannot say."""
+        if not hasattr(select, "poll"):
+            return False
+        looking = select.poll()
+        looking.register(self._kept, 0)
+        return any(event & (select.POLLERR | select.POLLNVAL) for _, event in looking.poll(0))
 
     def open(self) -> None:
         """Give stdout back to the protocol."""
@@ -131,14 +141,14 @@ def end_on_signals(store: MemoryStore, stderr: DrainedStderr | None) -> None:
             signal.signal(number, handle)
 
 
-def end_with_parent(store: MemoryStore, stderr: DrainedStderr | None) -> None:
-    """Leave when the process that started this one is gone."""
+def end_with_client(store: MemoryStore, stderr: DrainedStderr | None, wire: Wire) -> None:
+    """Leave when the process that started this one is gone, or nobody can read the answers any more."""
     parent = os.getppid()
-    if os.name == "nt" or parent == 1:
+    if os.name == "nt":
         return  # Windows gives no new parent; its pipes close instead
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and not wire.unread:
             time.sleep(_POLL)
         leave(store, stderr)
 
@@ -168,7 +178,7 @@ def serve_stdio(
         Seconds that a recall waits for an encoder that is still loading.
     """
     end_on_signals(store, stderr)
-    end_with_parent(store, stderr)
+    end_with_client(store, stderr, wire)
     gc.disable()  # nothing that is imported is garbage, and looking for some takes a fifth of the time
     from memlab.server.activity import Activity
     from memlab.server.app import MemoryServer

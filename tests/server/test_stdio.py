@@ -164,6 +164,15 @@ def test_it_leaves_at_the_end_of_stdin(start):
 
 
 @posix
+def test_it_leaves_when_nobody_reads_the_answers(start):
+    process = start()
+    process.initialize()
+    process.popen.stdout.close()
+    process.popen.stdout = None
+    assert process.ends() == 0
+
+
+@posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_it_leaves_on_a_signal(start, name):
     process = start()
