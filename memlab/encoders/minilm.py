@@ -49,8 +49,9 @@ class MiniLM(SentenceTransformerEncoder):
         ``bfloat16`` encodes documents, not queries, on torch with numbers of 16 bits, for bulk work on a processor that
         has instructions for them (on one with AVX512_BF16 1.4 times the rate of ONNX Runtime and four times that of
         sentence-transformers; without such instructions it takes longer than float32, and a warning says so). Its
-        vectors are near those of float32 but not the same: 99 % of the same ten best. Name and fingerprint end in
-        ``+bfloat16``, so that a store never mixes the two.
+        vectors are near those of float32 but not the same: of the ten best, 99.6 % are for the 1,185 questions of XQuAD
+        in English (nDCG@10 94.39 for 94.36; smallest cosine 0.9999). Name and fingerprint end in ``+bfloat16``, so that
+        a store never mixes the two.
     batch_size, token_limit, device
         As in :class:`~memlab.encoders.sentence_transformer.SentenceTransformerEncoder`; the first and the last are for
         torch.
