@@ -87,7 +87,8 @@ def measure(rounds: int, count: int, starts: int) -> dict[str, Any]:
     found: dict[str, dict[str, list[float]]] = {engine: {} for engine in ENGINES}
     command = [sys.executable, __file__, "--folder", folder, "--notes", str(count), "--worker"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    workers = {engine: subprocess.Popen([*command, engine], text=True, **pipes) for engine in ENGINES}
+    # Typed as anything: the pipes are there, which their types do not say.
+    workers: dict[str, Any] = {engine: subprocess.Popen([*command, engine], text=True, **pipes) for engine in ENGINES}
     try:
         vectors = [json.loads(worker.stdout.readline()) for worker in workers.values()]
         difference = max(abs(a - b) for pair in zip(*vectors, strict=True) for a, b in zip(*pair, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,7 +128,12 @@ def test_a_limit_is_found_quickly_where_the_sample_sees_nobody(monkeypatch, kind
     distances = np.full(40_004, np.iinfo(kind).max, kind)
     distances[1::2][:alive] = np.random.default_rng(alive).binomial(250, 0.5, alive)
     looks, count_nonzero = [], np.count_nonzero
-    monkeypatch.setattr(nearest.np, "count_nonzero", lambda values: looks.append(1) or count_nonzero(values))
+
+    def looked(values):
+        looks.append(1)
+        return count_nonzero(values)
+
+    monkeypatch.setattr(np, "count_nonzero", looked)
     limits = {count: nearest.within(distances, count) for count in (1, 768, 20_000)}
     monkeypatch.undo()
     assert len(looks) < 120
@@ -144,7 +150,8 @@ def test_the_nearest_of_many_are_found(dimension):
     centres = units(rng, 300, dimension)
     matrix = centres[rng.integers(0, 300, 30_000)] + units(rng, 30_000, dimension) * rng.uniform(0.5, 2, (30_000, 1))
     matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
-    block = CodedBlock.build(np.arange(30_000), *np.zeros((2, 30_000), np.int64), codes.encode(matrix))
+    none = np.zeros(30_000, np.int64)
+    block = CodedBlock.build(np.arange(30_000), none, none, codes.encode(matrix))
     missing, read = 0, []
     for query in units(rng, 20, dimension) * 0.5 + centres[:20]:
         query = (query / np.linalg.norm(query)).astype(np.float32)
@@ -180,12 +187,16 @@ def test_coded_search_equals_the_exact_one(seed, early):
         whole = exact.matrix
         np.testing.assert_array_equal(exact.owners[exact.alive], coded.owners[coded.alive])
         query = units(rng, 1, dimension)[0]
-        search = nearest.CodedSearch(coded, query, lambda rows, q=query, m=whole: exact_cosines(m[rows], q))
+
+        def exactly(rows, query=query, whole=whole):
+            return exact_cosines(whole[rows], query)
+
+        search = nearest.CodedSearch(coded, query, exactly)
         for _ in range(4):
             depth = int(rng.integers(0, 40))
             some = np.unique(rng.choice(count + 5, int(rng.integers(0, count + 5))))
             for part in (None, coded.rows_of(some), coded.mask(some), coded.mask(None, some)):
-                rows = exact.rows() if part is None else np.flatnonzero(part) if part.dtype == bool else part
+                rows: Any = exact.rows() if part is None else np.flatnonzero(part) if part.dtype == bool else part
                 wanted = nearest.nearest(exact, query, depth, rows)
                 found = search.nearest(depth, part)
                 assert sorted(zip(*(x.tolist() for x in found), strict=True)) == sorted(
