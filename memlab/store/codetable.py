@@ -82,9 +82,11 @@ def state(connection: sqlite3.Connection) -> State | None:
     if row is None:
         return None
     try:
-        return State(**json.loads(row[0]))
+        found = State(**json.loads(row[0]))
     except (TypeError, ValueError):
         return None
+    numbers = {name: value for name, value in asdict(found).items() if (name, value) != ("reached", None)}
+    return found if all(type(value) is int for value in numbers.values()) else None
 
 
 def _record(connection: sqlite3.Connection, found: State) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
 from memlab.encoders import HashingEncoder
-from memlab.store import MemoryStore
-from tests.store.helpers import dump, raw_connection
+from memlab.store import MemoryStore, codetable
+from tests.store.helpers import assert_sound, dump, raw_connection
 
 LONG = "one two three four. five six seven eight. nine ten eleven twelve. thirteen"
 WHERE = "WHERE rowid = (SELECT number FROM memory_numbers WHERE id = 'm-a')"
@@ -141,3 +143,13 @@ def test_text_that_is_no_text(sound):
     with pytest.raises(StoreDamaged, match="UTF-8"):
         sound.get("m-a")
     assert sound.get("m-b").content == "beta words"
+
+
+def test_a_record_of_codes_that_is_none_stops_nobody(make_store, monkeypatch):
+    monkeypatch.setattr(codetable, "LARGE", 3)
+    store = make_store("a", "b", "c", "d", "e")
+    with contextlib.closing(raw_connection(store.path)) as raw:
+        raw.execute("UPDATE store_settings SET value = json_set(value, '$.change', 'x') WHERE key = 'vector_codes'")
+        assert raw.execute("SELECT changes()").fetchone() == (1,)
+    store.remember("f")
+    assert_sound(store)
