@@ -147,7 +147,8 @@ def test_text_that_is_no_text(sound):
 
 def test_a_record_of_codes_that_is_none_stops_nobody(make_store, monkeypatch):
     monkeypatch.setattr(codetable, "LARGE", 3)
-    store = make_store("a", "b", "c", "d", "e")
+    store = make_store()
+    store.remember_many(["a", "b", "c", "d", "e"])
     with contextlib.closing(raw_connection(store.path)) as raw:
         raw.execute("UPDATE store_settings SET value = json_set(value, '$.change', 'x') WHERE key = 'vector_codes'")
         assert raw.execute("SELECT changes()").fetchone() == (1,)
