@@ -22,18 +22,21 @@ class Spread:
     ----------
     p50, p95 : float
         Median and 95th percentile. Of rates and sizes too: the 95th percentile is then the better end.
+    least : float
+        The smallest: of times what other work on the machine disturbed least.
     runs : int
     """
 
     p50: float
     p95: float
+    least: float
     runs: int
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """Of one value or more."""
         p50, p95 = np.percentile(np.asarray(values, np.float64), [50, 95]).tolist()
-        return cls(p50, p95, len(values))
+        return cls(p50, p95, float(min(values)), len(values))
 
 
 _RATES = ("notes/s", "rows/s")

@@ -27,7 +27,7 @@ from memlab.store import MemoryStore
 
 ENCODER = HashingEncoder()
 STORE_KEYS = {"name", "memories", "synthetic", "encoder", "megabytes", "figures", "notes", "interrupted"}
-FIGURE_KEYS = {"key", "label", "unit", "p50", "p95", "runs", "reference", "ratio", "kept"}
+FIGURE_KEYS = {"key", "label", "unit", "p50", "p95", "least", "runs", "reference", "ratio", "kept"}
 ALWAYS = {
     "vector",
     "keyword",
@@ -71,14 +71,14 @@ def run(*arguments: object) -> Result:
 
 
 def test_a_spread_is_median_and_95th_percentile() -> None:
-    assert Spread.of([float(n) for n in range(1, 102)]) == Spread(51.0, 96.0, 101)
+    assert Spread.of([float(n) for n in range(1, 102)]) == Spread(51.0, 96.0, 1.0, 101)
 
 
 @pytest.mark.parametrize(("unit", "expected"), [("ms", 4.0), ("MB", 4.0), ("rows/s", 0.25), ("notes/s", 0.25)])
 def test_more_is_better_for_rates_and_worse_for_times(unit: str, expected: float) -> None:
-    figure = Figure("k", "l", unit, Spread(2, 3, 5), "other", Spread(8, 9, 5))
+    figure = Figure("k", "l", unit, Spread(2, 3, 1, 5), "other", Spread(8, 9, 7, 5))
     assert figure.ratio == pytest.approx(expected)
-    assert Figure("k", "l", unit, Spread(2, 3, 5)).ratio is None
+    assert Figure("k", "l", unit, Spread(2, 3, 1, 5)).ratio is None
 
 
 def test_every_item_is_dealt_once() -> None:
@@ -309,7 +309,7 @@ def test_the_command_prints_json_of_a_fixed_layout(cache: Path) -> None:
         assert figure["p50"] > 0
         assert figure["runs"] >= 1
         if figure["reference"] is not None:
-            assert figure["reference"].keys() == {"name", "p50", "p95", "runs"}
+            assert figure["reference"].keys() == {"name", "p50", "p95", "least", "runs"}
             assert figure["ratio"] > 0
 
 
@@ -366,7 +366,7 @@ def test_interruption_shows_what_there_is_and_exits_with_130(cache: Path, monkey
 
 def test_the_report_names_what_was_compared(capsys: pytest.CaptureFixture[str]) -> None:
     figure = Figure(
-        "vector", "vector channel", "ms", Spread(2, 3, 5), "a scan", Spread(8, 9, 5), 0.995, "the exact ten"
+        "vector", "vector channel", "ms", Spread(2, 3, 1, 5), "a scan", Spread(8, 9, 7, 5), 0.995, "the exact ten"
     )
     store = StoreFigures("mine", 7, False, "m", 1.0, [figure], ["something was not measured"])
     facts = {**machine(), "load": 0.0}

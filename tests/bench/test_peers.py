@@ -218,7 +218,7 @@ def test_the_table_shows_what_there_is() -> None:
 def test_the_parts_of_the_table() -> None:
     assert [number(value) for value in (0.123, 12.34, 123.4)] == ["0.12", "12.3", "123"]
     assert spread([]) is None
-    assert spread([1.0, 2.0, 3.0]) == {"p50": 2.0, "p95": pytest.approx(2.9), "runs": 3}
+    assert spread([1.0, 2.0, 3.0]) == {"p50": 2.0, "p95": pytest.approx(2.9), "least": 1.0, "runs": 3}
     assert recall_at({"a": ["x", "y"], "b": ["z"]}, {"a": {"x", "q"}, "b": {"z"}}) == pytest.approx(0.75)
     assert [run.size_of(word) for word in ("300", "12k", " 1M")] == [300, 12_000, 1_000_000]
 

@@ -75,10 +75,10 @@ def number(value: float) -> str:
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:
-    """Median, 95th percentile and number of runs."""
+    """Median, 95th percentile, the least and number of runs."""
     import numpy as np
 
     if not values:
         return None
     p50, p95 = np.percentile(values, [50, 95]).tolist()
-    return {"p50": p50, "p95": p95, "runs": len(values)}
+    return {"p50": p50, "p95": p95, "least": min(values), "runs": len(values)}
