@@ -60,6 +60,11 @@ class Wire:
         looking.register(self._kept, 0)
         return any(event & (select.POLLERR | select.POLLNVAL) for _, event in looking.poll(0))
 
+    @property
+    def descriptor(self) -> int:
+        """A descriptor of the wire itself."""
+        return self._kept
+
     def open(self) -> None:
         """Give stdout back to the protocol."""
         sys.stdout.flush()  # what was printed until now has gone to stderr
@@ -155,6 +160,20 @@ def end_with_client(store: MemoryStore, stderr: DrainedStderr | None, wire: Wire
     threading.Thread(target=watch, name="memlab-parent", daemon=True).start()
 
 
+def end_with_reader(wire: Wire, store: MemoryStore, stderr: DrainedStderr | None) -> None:
+    """Leave when nobody can read an answer any more, whatever becomes of stdin."""
+    if not hasattr(select, "poll"):
+        return  # Windows; the next write fails there
+    poll = select.poll()
+    poll.register(wire.descriptor, 0)  # errors and hang-ups are always told
+
+    def watch() -> None:
+        poll.poll()
+        leave(store, stderr)
+
+    threading.Thread(target=watch, name="memlab-reader", daemon=True).start()
+
+
 def serve_stdio(
     store: MemoryStore,
     wire: Wire,
@@ -192,10 +211,11 @@ def serve_stdio(
     wire.open()
     try:
         server.run("stdio")
-    except BaseException as error:  # the pipe broke, most likely; there is nobody to tell but the log
-        if not isinstance(error, (BrokenPipeError, KeyboardInterrupt)):
-            logging.getLogger(__name__).exception("the server stopped")
-            code = 1
+    except* (BrokenPipeError, KeyboardInterrupt):
+        pass  # the client has gone, and nobody is left to tell
+    except* BaseException:
+        logging.getLogger(__name__).exception("the server stopped")
+        code = 1
     finally:
         wire.close()
         leave(store, stderr, code)

@@ -159,6 +159,8 @@ class EncoderSlot:
 
     def follow(self, recorded: EncoderStamp | None) -> None:
         """Take over what the store records now (another process may have re-embedded it)."""
+        if recorded == self.recorded:
+            return  # without the lock, which is held while an encoder loads: a recall by keywords must not wait for it
         with self._lock:
             if recorded == self.recorded:
                 return

@@ -1,6 +1,6 @@
 """How long an assistant waits: from spawn to the first answers over stdio, and a call over HTTP beside the library.
 
-    python tests/benchmarks/mcp_latency.py [--memories 12000] [--starts 5] [--calls 200]
+    python tests/benchmarks/mcp_latency.py [--memories 12000] [--starts 5] [--calls 200] [--encoder hashing]
 
 Prints a table. Every figure is a median, with the best beside it: on a machine that does other things too, the best
 says more. "First hybrid recall" counts from spawn: the client asks again until the answer is no longer keyword-only.
@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("--memories", type=int, default=12_000)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--encoder", choices=["minilm", "hashing"], default="minilm")
     options = parser.parse_args()
     given = sample()
     records = given.records
@@ -103,7 +104,8 @@ def main() -> None:
     queries = (queries * (options.calls // len(queries) + 1))[: options.calls]
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "memory.db"
-        with memlab.MemoryStore(db) as store:
+        encoder = memlab.HashingEncoder(384) if options.encoder == "hashing" else memlab.MiniLM()
+        with memlab.MemoryStore(db, encoder) as store:
             for i in range(0, options.memories, len(records)):
                 batch = records[: options.memories - i]
                 store.remember_many(

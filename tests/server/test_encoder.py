@@ -19,16 +19,15 @@ from tests.server.conftest import HeldEncoder, answer, ask, call
 
 @pytest.fixture
 def loading(monkeypatch):
-    """An event that holds up the loading of any store's encoder; set it to let it come."""
+    """An event that holds up the loading of a store's own encoder; set it to let it come."""
     come = threading.Event()
-    get = EncoderSlot.get
+    resolve = EncoderSlot._resolve
 
-    def held(self):
-        if self.choice is not None:
-            assert come.wait(60)
-        return get(self)
+    def held(self, choice):
+        assert come.wait(60)
+        return resolve(self, choice)
 
-    monkeypatch.setattr(EncoderSlot, "get", held)
+    monkeypatch.setattr(EncoderSlot, "_resolve", held)
     yield come
     come.set()
 

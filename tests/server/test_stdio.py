@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -159,6 +160,17 @@ def test_it_leaves_at_the_end_of_stdin(start):
     process = start()
     process.initialize()
     process.hang_up()
+    assert process.ends() == 0
+    assert process.popen.stderr.read() == b""
+
+
+def test_it_leaves_quietly_when_nobody_reads_its_answers(start):
+    process = start()
+    process.initialize()
+    process.popen.stdout.close()
+    process.popen.stdout = None
+    with contextlib.suppress(BrokenPipeError):
+        process.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}})
     assert process.ends() == 0
     assert process.popen.stderr.read() == b""
 
