@@ -257,9 +257,8 @@ def test_a_missing_file_is_not_made_to_be_read(tmp_path):
 def test_a_failure_in_the_middle_of_making_leaves_no_half_store(tmp_path, monkeypatch):
     from memlab.store import schema
 
-    monkeypatch.setattr(
-        schema, "_TRIGGERS", schema._TRIGGERS + "CREATE TRIGGER broken AFTER INSERT ON none BEGIN SELECT 1; END;\n"
-    )
+    broken = "CREATE TRIGGER broken AFTER INSERT ON none BEGIN SELECT 1; END;\n"
+    monkeypatch.setitem(schema.STEPS, "m001_foundation", schema.STEPS["m001_foundation"] + broken)
     with pytest.raises(StoreError, match="none"):
         MemoryStore(tmp_path / "a.db", None)
     monkeypatch.undo()
