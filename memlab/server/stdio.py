@@ -60,11 +60,6 @@ class Wire:
         looking.register(self._kept, 0)
         return any(event & (select.POLLERR | select.POLLNVAL) for _, event in looking.poll(0))
 
-    @property
-    def descriptor(self) -> int:
-        """A descriptor of the wire itself."""
-        return self._kept
-
     def open(self) -> None:
         """Give stdout back to the protocol."""
         sys.stdout.flush()  # what was printed until now has gone to stderr
@@ -158,20 +153,6 @@ def end_with_client(store: MemoryStore, stderr: DrainedStderr | None, wire: Wire
         leave(store, stderr)
 
     threading.Thread(target=watch, name="memlab-parent", daemon=True).start()
-
-
-def end_with_reader(wire: Wire, store: MemoryStore, stderr: DrainedStderr | None) -> None:
-    """Leave when nobody can read an answer any more, whatever becomes of stdin."""
-    if not hasattr(select, "poll"):
-        return  # Windows; the next write fails there
-    poll = select.poll()
-    poll.register(wire.descriptor, 0)  # errors and hang-ups are always told
-
-    def watch() -> None:
-        poll.poll()
-        leave(store, stderr)
-
-    threading.Thread(target=watch, name="memlab-reader", daemon=True).start()
 
 
 def serve_stdio(
