@@ -15,7 +15,7 @@ NBVAL := $(if $(NOTEBOOKS),--nbval-lax --nbval-current-env --nbval-sanitize-with
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-mcp lab lint clean distclean
+.PHONY: help demo test test-browser test-mcp lab lint clean distclean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -25,6 +25,9 @@ demo: ## set up, build a store from the sample and recall from it
 
 test: ## set up and run all tests that need no browser, notebooks included
 	@$(RUN) --extra test -- python -m pytest $(NBVAL) tests $(NOTEBOOKS) $(ARGS)
+
+test-browser: ## set up and test the widgets in JupyterLab with a real browser (needs Chromium)
+	@$(RUN) --extra test --extra browser -- python -m pytest tests/browser $(ARGS)
 
 test-mcp: ## set up and test the MCP server with the Inspector and the conformance suite (needs npm)
 	@$(RUN) --extra test -- python -m pytest tests/mcp_tools $(ARGS)
@@ -38,7 +41,7 @@ lint: ## set up and check style and types
 	@$(RUN) --extra lint --extra test -- python -m mypy
 
 clean: ## remove what builds and tests leave
-	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist htmlcov screenshots .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +
 
 distclean: clean ## the same, and .venv and .mcp-tools

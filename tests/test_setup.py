@@ -55,7 +55,7 @@ def test_importing_memlab_loads_nothing_heavy() -> None:
 
 def test_the_version_and_the_extras_that_the_readme_names() -> None:
     assert PROJECT["requires-python"] == ">=3.11,<3.14"
-    assert {"eval", "notebook", "test", "browser", "dev"} <= set(EXTRAS)
+    assert {"eval", "map", "notebook", "test", "browser", "dev"} <= set(EXTRAS)
     assert bootstrap.expand_extras(["dev"], PYPROJECT) == set(EXTRAS)
     assert PROJECT["scripts"] == {"memlab": "memlab.cli:main"}
 
@@ -340,7 +340,7 @@ def set_up(*extras: str) -> None:
 
 def test_a_second_set_up_asks_pip_for_nothing(project: Path, calls: list[list[str]]) -> None:
     set_up("test")
-    assert [call[2:] for call in calls] == [["-e", ".[eval,test]"]]
+    assert [call[2:] for call in calls] == [["-e", ".[eval,map,test]"]]
     calls.clear()
     set_up("test")
     set_up()
@@ -352,14 +352,14 @@ def test_another_target_only_adds(project: Path, calls: list[list[str]]) -> None
     set_up()
     assert calls[-1][2:] == ["-e", "."]
     set_up("test")
-    assert calls[-1][2:] == bootstrap.requirements(["eval", "test"], PYPROJECT)
+    assert calls[-1][2:] == bootstrap.requirements(["eval", "map", "test"], PYPROJECT)
     assert not any("memlab" in item for item in calls[-1][2:])
     set_up("notebook")
     set_up("test")
     assert len(calls) == 3
     (project / "constraints.txt").write_text(CONSTRAINTS + "\n# changed\n")
     set_up()
-    assert calls[-1][2:] == ["-e", ".[eval,notebook,test]"]
+    assert calls[-1][2:] == ["-e", ".[eval,map,notebook,test]"]
 
 
 def test_the_installed_torch_becomes_the_pin(project: Path, calls: list[list[str]]) -> None:

