@@ -108,9 +108,9 @@ class Activity:
         return self._calls.maxlen != 0
 
     def calls(self) -> list[Call]:
-        """The calls that are kept, oldest first."""
+        """The calls that are kept, in the order in which they arrived, not in that of their ends."""
         with self._lock:
-            return list(self._calls)
+            return sorted(self._calls, key=lambda call: call.number)
 
     def call(self, number: int) -> Call | None:
         """One of them."""

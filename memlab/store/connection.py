@@ -26,6 +26,7 @@ from memlab.errors import (
 )
 from memlab.store import codetable, schema, termindex
 from memlab.store.postings import Frequencies
+from memlab.store.turns import Turns
 
 _MAGIC = b"SQLite format 3\x00"
 BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
@@ -90,6 +91,7 @@ class StoreFile:
         self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._lock = threading.Condition(threading.Lock())  # tells of connections that are no longer in use
         self._closed = False
+        self._turns = Turns()
         _check_header(self.path, read_only)
         _refuse_foreign(self.path)
         if not read_only and not self.path.exists():
@@ -248,6 +250,7 @@ class StoreFile:
         """
         inherited = list(self._open)
         self._lock = threading.Condition(threading.Lock())
+        self._turns = Turns()  # the threads that waited did not come along
         self._local, self._open = threading.local(), weakref.WeakSet()
         for connection in inherited:
             try:
@@ -319,7 +322,7 @@ class StoreFile:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[_Connection]:
         self.require_writable()
-        with _translated(self.path), self._in_use() as connection:
+        with _translated(self.path), self._in_use() as connection, self._turn(connection):
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -329,6 +332,19 @@ class StoreFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def _turn(self, connection: _Connection) -> Iterator[None]:
+        """Wait until no other thread writes through this object, as long as the queue of them moves."""
+        if connection.in_transaction:  # of the caller's own making; to wait in it could wait for ever
+            yield
+            return
+        with self._turns.mine(getattr(self._local, "patience", self.busy_timeout)) as mine:
+            if not mine:
+                _raise_locked(self.path)
+            if self._closed:
+                self._raise_closed()
+            yield
 
     def start_terms_anew(self) -> None:
         """Empty the term index, so that every live memory waits for its terms."""
@@ -390,9 +406,11 @@ class StoreFile:
         """Another busy timeout for the calling thread."""
         with _translated(self.path), self._in_use() as connection:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+            self._local.patience = seconds
             try:
                 yield
             finally:
+                del self._local.patience
                 connection.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout)}")
 
 
@@ -520,6 +538,13 @@ def _translated(path: Path) -> Iterator[None]:
         _raise_for(error, path)
 
 
+def _raise_locked(path: Path, error: BaseException | None = None) -> NoReturn:
+    raise StoreLocked(
+        f"{path}: another writer held the store for longer than the busy timeout; try again, "
+        "or open it with a larger busy_timeout"
+    ) from error
+
+
 def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
     """Turn an error of SQLite into one of memlab's that says what to do."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -534,10 +559,7 @@ def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
             f"{path}: the disk is full; nothing of this write was kept. Free some space and try again"
         ) from error
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        raise StoreLocked(
-            f"{path}: another writer held the store for longer than the busy timeout; try again, "
-            "or open it with a larger busy_timeout"
-        ) from error
+        _raise_locked(path, error)
     if kind == sqlite3.SQLITE_READONLY:
         raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True") from error
     if kind == sqlite3.SQLITE_CANTOPEN:
