@@ -17,9 +17,9 @@ from memlab.server import card
 from memlab.server.activity import Activity
 from memlab.server.clients import CLIENTS, Http, Snippet, http_snippet, stdio_snippet
 from memlab.server.http import HttpServer
-from memlab.server.live import Live
+from memlab.server.live import Live, in_notebook
 from memlab.server.sockets import bound_socket
-from memlab.server.tokens import MASK, Secret, ensure_token, is_token, keep_token, new_token, token_path
+from memlab.server.tokens import Secret, ensure_token, is_token, keep_token, new_token, token_path
 from memlab.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -201,24 +201,21 @@ class ServerHandle:
         self._card.changed()
 
     def reveal(self, seconds: float = 30.0) -> None:
-        """Show the token for a while; then the display hides it again, so that a saved notebook does not have it."""
+        """Show the token: in a notebook behind a button, on the page alone and in no output; printed elsewhere.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it stays on the page.
+        """
         if not self._token:
             print("this server has no token")
-            return
-        shown = {"text/plain": f"Authorization: Bearer {self._token.value}"}
-        masked = {"text/plain": f"Authorization: Bearer {MASK}"}
-        state = {"bundle": shown}
-        live = Live(lambda: state["bundle"])
-        live.show()
+        elif not in_notebook():
+            print(f"Authorization: Bearer {self._token.value}")
+        else:
+            from memlab.server.reveal import TokenView
 
-        def hide() -> None:
-            state["bundle"] = masked
-            live.update()
-
-        timer = threading.Timer(seconds, hide)
-        timer.daemon = True
-        timer.start()
-        atexit.register(hide)
+            TokenView(self._token, self._token_file, seconds).show()
 
     def setup(self, client: str, *, stdio: bool = False) -> Snippet:
         """What to put into the settings of a client.

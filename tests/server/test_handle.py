@@ -22,6 +22,7 @@ import memlab
 from memlab.errors import InvalidValue
 from memlab.retrieval import RRF, HybridRetriever
 from memlab.server import live
+from memlab.server.reveal import TokenView
 from memlab.server.tokens import Secret, ensure_token, keep_token, kept_token, token_path
 from tests.server.conftest import answer
 from tests.server.test_http import alive, connected, data_folder, post
@@ -307,23 +308,28 @@ def test_the_displayed_activity_is_a_panel_that_follows(handle, notebook):
     assert "webhooks" in notebook.shown[0]["text/html"]
 
 
-def test_a_revealed_token_is_hidden_again(handle, notebook, monkeypatch):
-    later = []
+def test_a_revealed_token_is_in_no_output_and_in_no_state_of_the_widget(handle, notebook):
+    sent = []
 
-    class Timer:
-        daemon = False
+    class View:
+        comm = object()
 
-        def __init__(self, seconds, function):
-            later.append(function)
+        def send(self, content, buffers=None):
+            sent.append(content)
 
-        def start(self):
-            pass
+    view = TokenView(handle.token, handle.token_file, 30)
+    assert handle.token.value not in str(view.picture())
+    assert str(handle.token_file) in view.picture()["text/plain"]
+    view._receive(View(), {"ask": "hello", "from": "page", "seq": 1}, [])
+    assert sent[-1]["body"]["seconds"] == 30
+    assert handle.token.value not in str(sent)
+    view._receive(View(), {"ask": "token", "from": "page", "seq": 2}, [])
+    assert sent[-1]["body"] == {"token": handle.token.value}
 
-    monkeypatch.setattr("memlab.server.handle.threading.Timer", Timer)
+
+def test_without_a_notebook_a_revealed_token_is_printed(handle, capsys):
     handle.reveal()
-    assert handle.token.value in notebook.shown[0]["text/plain"]
-    later[0]()
-    assert handle.token.value not in str(notebook.shown)
+    assert capsys.readouterr().out == f"Authorization: Bearer {handle.token.value}\n"
 
 
 def test_elsewhere_it_is_shown_as_text(handle, capsys):
