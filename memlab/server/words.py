@@ -18,7 +18,9 @@ from memlab.server.models import (
     SyncResult,
     TrashResult,
 )
-from memlab.server.text import IS_DATA, quoted
+from memlab.server.text import IS_DATA, line, quoted
+
+_QUERY = 200  # characters of a query that its answer repeats
 
 
 def as_text(result: Result) -> str:
@@ -31,7 +33,7 @@ def _recall(result: RecallResult) -> list[str]:
     head = [f"{result.found} found in {result.searched:,} memories", result.mode]
     if result.project:
         head.append(f"project {result.project}")
-    lines = [" · ".join(head)]
+    lines = [f"recall of {line(result.query, _QUERY)!r}: {' · '.join(head)}"]
     if result.mode_reason:
         lines.append(f"not hybrid: {result.mode_reason}")
     if result.hits:
@@ -44,7 +46,8 @@ def _recall(result: RecallResult) -> list[str]:
 
 def _contributions(hit: HitItem) -> str:
     parts = [
-        f"{part.channel} {f'#{part.rank}' if part.rank else 'beyond depth'} {part.contribution:+.4f}"
+        f"{part.channel} {f'#{part.rank}' if part.rank else 'beyond depth'} {part.contribution:+.4f} "
+        f"({part.raw_score:.4g})"
         for part in hit.contributions
     ]
     if hit.recency_factor != 1.0:
@@ -54,10 +57,16 @@ def _contributions(hit: HitItem) -> str:
 
 def _item(item: Item, lead: str = "- ", score: str = "") -> list[str]:
     about = [part for part in (item.project, item.category, item.subcategory) if part]
-    facts = [" / ".join(about), f"importance {item.importance}", f"age {item.age} ({item.created_at})"]
+    facts = [
+        " / ".join(about),
+        f"importance {item.importance}",
+        f"age {item.age} ({item.age_days:.1f} days, {item.created_at})",
+    ]
+    facts += [f"changed {item.updated_at}"] if item.updated_at else []
     facts += [" ".join(f"#{tag}" for tag in item.tags)] if item.tags else []
-    facts += ["in the trash"] if item.trashed_at else []
+    facts += [f"in the trash since {item.trashed_at}"] if item.trashed_at else []
     facts += ["no vector yet"] if item.pending else []
+    facts += [f"cut short, {item.characters:,} characters in all"] if item.characters else []
     facts += [f"files {', '.join(item.related_files)}"] if item.related_files else []
     return [f"{lead}{item.id}{score} · {' · '.join(facts)}", f"   {item.origin}:", quoted(item.content)]
 
