@@ -39,9 +39,13 @@ class Projects:
     current: str | None = None
 
     def for_writing(self, given: str, known: Iterable[str]) -> Resolved:
-        """The project of a new memory: the one given, else the server's; ``none`` for no project."""
+        """The project of a new memory: the one given, else the server's; ``none`` for no project; ``all`` is refused."""
         if given.strip().casefold() == "none":
             return Resolved(None)
+        if given.strip().casefold() == "all":
+            raise InvalidValue(
+                "project: expected one project, found 'all', the word for every project in recall; name one, or 'none'"
+            )
         return self._resolve(given or self.current or "", known)
 
     def for_reading(self, given: str, known: Iterable[str]) -> Resolved:

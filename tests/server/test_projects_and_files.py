@@ -29,13 +29,18 @@ KNOWN = ["billing", "Search", "a/b"]
         ("new", "new", "new"),
         ("current", "here", "here"),
         ("none", None, "none"),
-        ("all", "all", None),
     ],
 )
 def test_a_project_is_one_however_it_is_spelled(given, writing, reading):
     projects = Projects("here")
     assert projects.for_writing(given, KNOWN).name == writing
     assert projects.for_reading(given, KNOWN).name == reading
+
+
+def test_all_projects_are_a_place_to_look_in_and_none_to_write_to():
+    assert Projects("here").for_reading("All", KNOWN).name is None
+    with pytest.raises(InvalidValue, match="expected one project, found 'all'"):
+        Projects("here").for_writing("All", KNOWN)
 
 
 def test_what_was_understood_is_said():
