@@ -39,7 +39,7 @@ class Projects:
     current: str | None = None
 
     def for_writing(self, given: str, known: Iterable[str]) -> Resolved:
-        """The project of a new memory: the one given, else the server's; ``none`` for no project; ``all`` is refused."""
+        """The project of a new memory: the one given, else the server's; ``none`` for none; ``all`` is refused."""
         if given.strip().casefold() == "none":
             return Resolved(None)
         if given.strip().casefold() == "all":

@@ -106,10 +106,13 @@ def main() -> None:
         db = Path(folder) / "memory.db"
         encoder = memlab.HashingEncoder(384) if options.encoder == "hashing" else memlab.MiniLM()
         with memlab.MemoryStore(db, encoder) as store:
+            # Copies of the sample, each with a number at its end, under the vectors of the originals.
+            vectors = encoder.encode_documents([record["content"] for record in records])
             for i in range(0, options.memories, len(records)):
                 batch = records[: options.memories - i]
                 store.remember_many(
-                    {"content": f"{record['content']} ({i})", "project": record.get("project")} for record in batch
+                    [{"content": f"{record['content']} ({i})", "project": record.get("project")} for record in batch],
+                    vectors=vectors[: len(batch)],
                 )
             print(f"{len(store):,} memories, encoder {store.encoder().name}")
             print(f"{'':<46}{'median':>10}{'best':>10}")
