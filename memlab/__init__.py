@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StemChannel,
         VectorChannel,
         profile,
+        replay,
     )
     from memlab.sample_data import Sample, sample
     from memlab.server.serving import serve
@@ -69,6 +70,7 @@ _HOMES = {
     "compare_encoders": "memlab.evaluation",
     "profile": "memlab.retrieval",
     "read_folder": "memlab.evaluation",
+    "replay": "memlab.retrieval",
     "sample": "memlab.sample_data",
     "serve": "memlab.server.serving",
     "sweep": "memlab.evaluation",
@@ -105,6 +107,7 @@ __all__ = [
     "measure_recency",
     "profile",
     "read_folder",
+    "replay",
     "sample",
     "serve",
     "sweep",

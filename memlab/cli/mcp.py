@@ -35,6 +35,7 @@ LEVELS = ("debug", "info", "warning", "error")
     metavar="SECONDS",
     help="How long a recall waits for the encoder while it loads, before it goes by keywords alone. [default: 0]",
 )
+@click.option("--log-queries", is_flag=True, help="Record every recall in the store, see `store.query_log`.")
 @click.option("--log-file", type=click.Path(path_type=Path), metavar="PATH", help="[default: stderr]")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
 @click.pass_context
@@ -47,6 +48,7 @@ def mcp(
     read_only: bool,
     project: str | None,
     wait: float,
+    log_queries: bool,
     log_file: Path | None,
     log_level: str,
 ) -> None:
@@ -58,17 +60,21 @@ def mcp(
         return
     if not over_http and (port or no_token):
         raise click.UsageError("--port and --no-token go with --http")
+    if log_queries and read_only:
+        raise click.UsageError("--log-queries writes into the store, which --read-only rules out")
     session: Session = context.obj
     if over_http:
         from memlab.server.stdio import set_up_logging
 
         set_up_logging(log_level, log_file)
         with open_store(session, read_only) as store:
+            _log(store, log_queries)
             _serve_http(store, port, not no_token, read_only, own_project(project), wait)
         return
     from memlab.server.stdio import DrainedStderr, serve_stdio, set_up_logging, wire_kept_clean
 
     with wire_kept_clean() as wire, open_store(session, read_only) as store:
+        _log(store, log_queries)
         stderr = DrainedStderr()
         set_up_logging(log_level, log_file)
         serve_stdio(store, wire, stderr, project=own_project(project), wait=wait)
@@ -93,6 +99,11 @@ def _serve_http(store: MemoryStore, port: int, token: bool, read_only: bool, pro
 def open_store(session: Session, read_only: bool) -> MemoryStore:
     """The store of the session, made if it is not there and may be written."""
     return session.read() if read_only else session.write(create=True)
+
+
+def _log(store: MemoryStore, wanted: bool) -> None:
+    if wanted:
+        store.query_log.start("mcp")
 
 
 def own_project(named: str | None) -> str | None:

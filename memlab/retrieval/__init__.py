@@ -7,6 +7,7 @@ from memlab.retrieval.older import OlderRetriever
 from memlab.retrieval.profiles import PROFILES, profile
 from memlab.retrieval.recall import Hit, Recall
 from memlab.retrieval.recency import RecencyRanker
+from memlab.retrieval.recording import replay, retriever_of, settings_of
 from memlab.retrieval.retriever import HybridRetriever
 from memlab.retrieval.trace import Contribution, RankedMemory, Trace
 
@@ -29,4 +30,7 @@ __all__ = [
     "Trace",
     "VectorChannel",
     "profile",
+    "replay",
+    "retriever_of",
+    "settings_of",
 ]

@@ -26,6 +26,7 @@ from memlab.retrieval.fusion import Fusion, ScoreFusion
 from memlab.retrieval.ranking import rank_all
 from memlab.retrieval.recall import Recall
 from memlab.retrieval.recency import RecencyRanker
+from memlab.retrieval.recording import record
 from memlab.retrieval.terms import clean
 from memlab.retrieval.trace import Trace
 from memlab.store import Filters, MemoryStore
@@ -152,9 +153,12 @@ class HybridRetriever:
             Without hits if nothing matches. If no encoder can be had the keyword channel answers alone and the
             trace says why.
         """
-        return self.rank(
+        found = self.rank(
             self.gather(query, filters=filters, **given), limit=limit, recency_boost=recency_boost, now=now
         )
+        if self.store.query_log.recording:
+            record(found, self)
+        return found
 
     def gather(
         self,
@@ -316,7 +320,8 @@ class HybridRetriever:
             raise InvalidValue(
                 "recency_boost: this retriever has recency=None; give it a RecencyRanker() with replace()"
             )
-        moment = utc_now() if now is None else parse_time(now, "now")
+        # To the millisecond, as all times here: the moment of a trace can be given again, and nothing is lost.
+        moment = parse_time(utc_now() if now is None else now, "now")
         ranker = self.recency if boost else None
         late = ""
         if self.fusion.complete and not candidates.complete:

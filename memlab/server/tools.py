@@ -18,6 +18,7 @@ from memlab.server.models import RecallResult, ReflectResult, RememberResult, Tr
 from memlab.server.service import Service
 from memlab.server.text import line
 from memlab.store import Memory
+from memlab.store.querylog import asked_by
 
 MOST_CONTENT = 200_000  # characters of a new memory
 MOST_QUERY = 10_000  # characters
@@ -80,7 +81,8 @@ def recall(
     if tags:
         given["tag_match"] = tag_match
     retriever, loading = _retriever(service)
-    found = retriever.recall(query, limit=limit, recency_boost=recency_boost, now=service.now(), **given)
+    with asked_by(f"mcp {line(service.client(), 80)}".rstrip()):
+        found = retriever.recall(query, limit=limit, recency_boost=recency_boost, now=service.now(), **given)
     items = [hit_item(hit, found.trace.now, HIT_CHARACTERS) for hit in found]
     hits, dropped = fitting(items, budget)
     notes += [note for note in (resolved.note,) if note]

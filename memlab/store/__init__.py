@@ -3,6 +3,7 @@
 from memlab.store.encoding import AUTO, PassagePolicy
 from memlab.store.filters import Filters
 from memlab.store.maintenance import CheckReport, StoreStats
+from memlab.store.querylog import LoggedQuery, QueryLog
 from memlab.store.records import Memory
 from memlab.store.remembering import BulkResult
 from memlab.store.store import MemoryStore, Revision, StoredPassage
@@ -12,9 +13,11 @@ __all__ = [
     "BulkResult",
     "CheckReport",
     "Filters",
+    "LoggedQuery",
     "Memory",
     "MemoryStore",
     "PassagePolicy",
+    "QueryLog",
     "Revision",
     "StoreStats",
     "StoredPassage",

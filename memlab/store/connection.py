@@ -123,6 +123,8 @@ class StoreFile:
                 needed |= {"memory_terms", "memory_terms_pending", "memory_terms_vocabulary"}
             if version >= schema.SIZE_SINCE:
                 needed |= {"bulk_write", "document_codes", "passage_codes"}
+            if version >= schema.LOG_SINCE:
+                needed.add("query_log")
             if not needed <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
@@ -318,6 +320,24 @@ class StoreFile:
         if more and outermost:
             with contextlib.suppress(StoreLocked, StoreFull):  # what was to be written is; the next writer goes on
                 sum(self.make_codes())
+
+    @contextlib.contextmanager
+    def write_aside(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction that changes no memory, so that no index has to follow."""
+        with self._changing() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def overwriting(self) -> Iterator[None]:
+        """What is deleted meanwhile is overwritten, in the file and in its log (unless somebody still reads there)."""
+        with _translated(self.path), self._in_use() as connection:
+            before = connection.execute("PRAGMA secure_delete").fetchone()[0]
+            connection.execute("PRAGMA secure_delete = ON").fetchone()
+            try:
+                yield
+                connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchone()
+            finally:
+                connection.execute(f"PRAGMA secure_delete = {before}").fetchone()
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[_Connection]:

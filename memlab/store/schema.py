@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from sqlite_utils.migrations import Migrations
 
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
-SCHEMA_VERSION = 3  # PRAGMA user_version: the number of migrations
+SCHEMA_VERSION = 4  # PRAGMA user_version: the number of migrations
 TERMS_SINCE = 2  # the schema version that brought the term index
 SIZE_SINCE = 3  # the one for large stores: many memories written around the triggers, codes of vectors
+LOG_SINCE = 4  # the one that brought the query log
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -359,6 +360,27 @@ CREATE TABLE passage_codes (
 );
 """
 
+# What was asked and answered, see memlab.store.querylog. Numbers are not used again once a row is erased.
+_QUERY_LOG = """
+CREATE TABLE query_log (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    recorded_at TEXT NOT NULL,
+    source TEXT NOT NULL,
+    query TEXT NOT NULL,
+    filters TEXT NOT NULL CHECK (json_valid(filters)),
+    hit_limit INTEGER NOT NULL,
+    recency_boost INTEGER NOT NULL,
+    now TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    note TEXT NOT NULL,
+    encoder TEXT,
+    settings TEXT NOT NULL CHECK (json_valid(settings)),
+    milliseconds REAL NOT NULL,
+    hits TEXT NOT NULL CHECK (json_valid(hits))
+);
+CREATE INDEX query_log_recorded_at ON query_log (recorded_at);
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -375,6 +397,7 @@ STEPS = {
     "m001_foundation": _TABLES + _TRIGGERS,
     "m002_terms": TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS,
     "m003_size": _BULK + _CODES,
+    "m004_query_log": _QUERY_LOG,
 }
 # Where sqlite-utils keeps the record, as it makes the table itself.
 _RECORD = """

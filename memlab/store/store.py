@@ -26,6 +26,7 @@ from memlab.store.encoding import (
 )
 from memlab.store.filters import Filters
 from memlab.store.index import VectorIndex
+from memlab.store.querylog import QueryLog
 from memlab.store.records import (
     KEEP,
     Memory,
@@ -112,6 +113,7 @@ class MemoryStore:
         self._file = StoreFile(path, read_only=read_only, busy_timeout=busy_timeout)
         self._clock = clock
         self._index = VectorIndex()
+        self._query_log = QueryLog(self._file, clock)
         try:
             with self._file.read() as connection:
                 _, recorded = recorded_encoder(connection)
@@ -146,6 +148,11 @@ class MemoryStore:
         from sqlite_utils import Database
 
         return Database(self._file.connection(), recursive_triggers=False)
+
+    @property
+    def query_log(self) -> QueryLog:
+        """The recalls that were recorded in this store, and the switch that has them recorded: off by default."""
+        return self._query_log
 
     @property
     def encoder_stamp(self) -> EncoderStamp | None:
@@ -196,6 +203,7 @@ class MemoryStore:
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""
+        self._query_log.close()
         self._file.close()
 
     def __enter__(self) -> MemoryStore:

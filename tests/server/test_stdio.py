@@ -319,3 +319,16 @@ def test_several_servers_on_one_store_lose_nothing_and_see_each_other(db):
                 assert here.check().ok
 
     anyio.run(talk)
+
+
+def test_recalls_are_recorded_if_that_is_wanted(start, db):
+    for wanted in ([], ["--log-queries"]):
+        process = start(*wanted)
+        process.initialize()
+        process.ask("tools/call", 3, name="recall", arguments={"query": "webhooks"})
+        process.hang_up()
+        assert process.ends() == 0
+        with MemoryStore(db, HashingEncoder(64)) as store:
+            recorded = [(entry.query, entry.source, entry.limit) for entry in store.query_log]
+        assert recorded == ([("webhooks", "mcp a test 1", 5)] if wanted else [])
+    assert start("--log-queries", "--read-only").ends() == 2
