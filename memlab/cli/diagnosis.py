@@ -39,6 +39,7 @@ NEEDED = {
     "sqlite-utils": "the store",
     "tokenizers": "the encoder",
     "torch": "the encoder",
+    "traitlets": "widgets in a notebook",
     "uvicorn": "the MCP server",
 }
 OPTIONAL = {
