@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from memlab.sample_data import Sample, sample
     from memlab.server.serving import serve
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
+    from memlab.widgets.inspector import inspect
 
 # Public name to the module it lives in. Each is imported when it is first asked for.
 _HOMES = {
@@ -66,6 +67,7 @@ _HOMES = {
     "ablate": "memlab.evaluation",
     "compare": "memlab.evaluation",
     "evaluate": "memlab.evaluation",
+    "inspect": "memlab.widgets.inspector",
     "measure_recency": "memlab.evaluation",
     "compare_encoders": "memlab.evaluation",
     "profile": "memlab.retrieval",
@@ -104,6 +106,7 @@ __all__ = [
     "compare",
     "compare_encoders",
     "evaluate",
+    "inspect",
     "measure_recency",
     "profile",
     "read_folder",

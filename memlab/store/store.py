@@ -658,6 +658,10 @@ class MemoryStore:
         """Live memories a project, most first."""
         return self._tally("project")
 
+    def sources(self) -> dict[str, int]:
+        """Live memories a source, most first."""
+        return self._tally("source")
+
     def tags(self) -> dict[str, int]:
         """Live memories a tag, most first."""
         return self._tally("value", "memories m, json_each(m.tags)")
