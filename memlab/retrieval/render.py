@@ -10,7 +10,7 @@ import html
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memlab.retrieval.highlight import matches, window, words_with
 from memlab.retrieval.terms import terms
@@ -140,13 +140,27 @@ class Excerpt:
     after: bool
 
 
-_LOOKED_AT = 50_000  # characters; the excerpt of a pasted book is taken from its beginning
+LOOKED_AT = 50_000  # characters; the excerpt of a pasted book is taken from its beginning
 
 
-def excerpt(hit: Hit, length: int, words: Iterable[str] = ()) -> Excerpt:
+class Matched(Protocol):
+    """A text, and the passage of it that matched; a hit is one."""
+
+    @property
+    def content(self) -> str:
+        """The whole text."""
+        ...
+
+    @property
+    def passage(self) -> tuple[int, int] | None:
+        """Character offsets of the passage."""
+        ...
+
+
+def excerpt(hit: Matched, length: int, words: Iterable[str] = ()) -> Excerpt:
     """The stretch that shows most of ``words``, out of the passage that matched if there is one."""
     start, end = hit.passage or (0, len(hit.content))
-    text = " ".join(visible(hit.content[start : min(end, start + _LOOKED_AT)]).split())
+    text = " ".join(visible(hit.content[start : min(end, start + LOOKED_AT)]).split())
     found = matches(text, words)
     first, last = window(text, found, length)
     shown = text[first:last].rstrip()
@@ -160,7 +174,7 @@ def words_of(recall: Recall) -> tuple[str, ...]:
     keyword = recall.trace.channel("keyword")
     if keyword is not None and keyword.terms is not None and keyword.terms.stemmed:
         for hit in recall.hits:
-            words.update(dict.fromkeys(sorted(words_with(hit.content[:_LOOKED_AT], keyword.terms.used))))
+            words.update(dict.fromkeys(sorted(words_with(hit.content[:LOOKED_AT], keyword.terms.used))))
     return tuple(words)
 
 

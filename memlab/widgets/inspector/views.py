@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.retrieval import Hit, Recall
 from memlab.retrieval.explain import explain
-from memlab.retrieval.highlight import matches
-from memlab.retrieval.render import RECENCY, Excerpt, age_words, excerpt, look, no_hits, visible, words_of
+from memlab.retrieval.highlight import matches, words_with
+from memlab.retrieval.render import LOOKED_AT, RECENCY, Excerpt, age_words, excerpt, look, no_hits, visible, words_of
+from memlab.retrieval.terms import terms
 from memlab.store import Memory
 from memlab.store.records import shorten
 from memlab.timestamps import format_time
@@ -21,6 +23,7 @@ _OPENED = 20_000  # of a hit that is opened; a pasted book is shown around what 
 _UNITS = {"keyword": "bm25", "vector": "cosine", "passage": "cosine"}
 
 Pieces = list[dict[str, Any]]
+Words = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def palette(channels: Sequence[str]) -> list[dict[str, str]]:
@@ -64,10 +67,9 @@ def excerpt_pieces(part: Excerpt) -> Pieces:
 def side(recall: Recall, milliseconds: float, recorded: bool) -> dict[str, Any]:
     """What one list of the view shows."""
     trace = recall.trace
-    words = words_of(recall)
     keyword = trace.channel("keyword")
     return {
-        "hits": [hit_values(hit, words) for hit in recall],
+        "hits": [hit_values(hit, query_words(recall)) for hit in recall],
         "top": max((hit.score for hit in recall), default=0.0),
         "ranked": len(trace.ranked),
         "searched": trace.searched,
@@ -93,7 +95,27 @@ def side(recall: Recall, milliseconds: float, recorded: bool) -> dict[str, Any]:
     }
 
 
-def hit_values(hit: Hit, words: Sequence[str]) -> dict[str, Any]:
+def query_words(recall: Recall) -> Words:
+    """The query's terms; and their stems, where stems were looked for."""
+    keyword = recall.trace.channel("keyword")
+    looked_for = keyword.terms if keyword is not None else None
+    return terms(recall.query).used, looked_for.used if looked_for is not None and looked_for.stemmed else ()
+
+
+class _Text(NamedTuple):
+    content: str
+    passage: tuple[int, int] | None
+
+
+# A knob moves the hits and leaves their texts: cutting these is most of the work of an answer.
+@lru_cache(maxsize=128)
+def _excerpt(text: _Text, words: Words) -> Pieces:
+    plain, stems = words
+    own = words_with(text.content[:LOOKED_AT], stems) if stems else ()
+    return excerpt_pieces(excerpt(text, _EXCERPT, (*plain, *sorted(own))))
+
+
+def hit_values(hit: Hit, words: Words) -> dict[str, Any]:
     """One row of a list."""
     place, memory = hit.place, hit.memory
     return {
@@ -101,7 +123,7 @@ def hit_values(hit: Hit, words: Sequence[str]) -> dict[str, Any]:
         "shown_id": visible(hit.memory_id),
         "rank": hit.rank,
         "score": hit.score,
-        "excerpt": excerpt_pieces(excerpt(hit, _EXCERPT, words)),
+        "excerpt": _excerpt(_Text(hit.content, hit.passage), words),
         "facts": facts(memory, age_words(place.age_days)),
         "created": format_time(memory.created_at),
         "parts": [

@@ -2,6 +2,7 @@
 
 const figure = (value, digits = 4) => Number(value).toFixed(digits);
 const signed = (value, digits = 4) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+const lasted = (milliseconds) => (milliseconds < 1000 ? `${milliseconds.toFixed(1)} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
 const plural = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
 /** Text that was cut into pieces by Python: the query's words marked, the passage that matched picked out. */
@@ -61,7 +62,7 @@ function bar(hit, palette, top) {
 function columns(hit, palette) {
   return sharesOf(hit, palette).map((share) => {
     let value = "–";
-    let under = "not found";
+    let under = "";
     if (share.look.name === "recency") {
       value = share.there ? signed(share.value, 3) : "–";
       under = share.there ? `×${share.factor.toFixed(3)}` : "";
@@ -70,7 +71,11 @@ function columns(hit, palette) {
       under = share.rank === null ? "beyond" : `#${share.rank}`;
     }
     const title =
-      share.counted === false ? `${share.look.name}: not counted, another channel of its group says more` : share.look.name;
+      share.counted === false
+        ? `${share.look.name}: not counted, another channel of its group says more`
+        : share.there || share.look.name === "recency"
+          ? share.look.name
+          : `${share.look.name}: gave nothing; open the hit to see why`;
     return h(
       "span",
       { class: "in-column", "data-empty": !share.there, title },

@@ -11,15 +11,18 @@ function detailOf(found, { palette, go, askWhy }) {
           found.text.some((piece) => piece.passage) ? h("span", { class: "in-passage in-key" }, "picked out like this") : null,
         )
       : null,
+    h("section", { "aria-label": "The sum" }, h("h5", {}, "The sum, channel by channel"), sumOf(found, palette)),
     h(
       "div",
       { class: "in-detail-columns" },
-      h("section", { "aria-label": "The sum" }, h("h5", {}, "The sum"), sumOf(found, palette)),
+      h(
+        "section",
+        { "aria-label": "Nearest memories" },
+        h("h5", {}, "Nearest memories, by cosine"),
+        found.neighbours.length ? near(found.neighbours, go, askWhy) : h("p", { class: "ml-quiet" }, "it has no vector to compare"),
+      ),
       h("section", { "aria-label": "Metadata" }, h("h5", {}, "Memory"), factsOf(found)),
     ),
-    found.neighbours.length
-      ? h("section", { "aria-label": "Nearest memories" }, h("h5", {}, "Nearest memories, by cosine"), near(found.neighbours, go, askWhy))
-      : null,
     found.sentence
       ? h("details", { class: "in-sentence", "data-keep": "sentence" }, h("summary", {}, "The sum in one sentence"), h("p", {}, found.sentence))
       : null,
@@ -68,11 +71,9 @@ function sumOf(found, palette) {
 
 function factsOf(found) {
   return h(
-    "dl",
+    "table",
     { class: "in-facts-list" },
-    h("dt", {}, "id"),
-    h("dd", {}, h("code", {}, found.shown_id)),
-    found.metadata.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+    h("tbody", {}, [["id", h("code", {}, found.shown_id)], ...found.metadata].map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value)))),
   );
 }
 

@@ -25,8 +25,8 @@ function filterPanel(hello, knobs, set) {
     h(
       "div",
       { class: "in-row2" },
-      importance("min_importance", "importance from", filters, change),
-      importance("max_importance", "to", filters, change),
+      importance("min_importance", "importance ≥", filters, change),
+      importance("max_importance", "importance ≤", filters, change),
     ),
     h(
       "div",

@@ -20,7 +20,13 @@ function buildInspector(view) {
   const compareButton = h("button", { type: "button", class: "in-compare-button", title: "two settings side by side" }, "Compare A | B");
   const about = h("div", { class: "in-about" });
   const panel = h("div", { class: "in-panel-body" });
-  const panelBox = h("details", { class: "in-panel", open: true, "data-keep": "panel" }, h("summary", {}, "Settings"), panel);
+  // Beside the hits the settings are always open; above them, where there is no room beside, they fold.
+  const fold = h("button", { type: "button", class: "in-fold", "aria-expanded": "false", onclick: () => folded(fold.getAttribute("aria-expanded") === "true") }, "Settings");
+  const panelBox = h("div", { class: "in-panel", "data-folded": true }, fold, panel);
+  const folded = (closed) => {
+    fold.setAttribute("aria-expanded", String(!closed));
+    panelBox.toggleAttribute("data-folded", closed);
+  };
   const main = h("div", { class: "in-main" });
   const apart = h("div", { class: "in-apart", hidden: true, role: "region" });
   const code = h("code", { class: "in-code-text" });
@@ -117,6 +123,12 @@ function buildInspector(view) {
     }
   }
 
+  // What is opened follows when a knob rests: it takes more work than the order.
+  const refresh = debounced(() => {
+    openSelected();
+    why.again();
+  }, 220);
+
   /** In the list where the memory is one of its hits, and below it where it is not. */
   function drawOpened(found, scroll = false) {
     const parts = found ? detailOf(found, { palette: hello.palette, go: (one) => toggle(one.id, state.selected?.side ?? "a", true), askWhy: why.ask }) : null;
@@ -151,7 +163,7 @@ function buildInspector(view) {
   function drawAbout() {
     const side = results.a;
     const found = plural(side.hits.length, "hit");
-    const parts = [`${found} of ${plural(side.searched, "memory", "memories")}`, side.mode, `${side.milliseconds.toFixed(1)} ms`];
+    const parts = [`${found} of ${plural(side.searched, "memory", "memories")}`, side.mode, lasted(side.milliseconds)];
     if (side.terms.length) parts.push(["looked for ", h("span", { class: "in-terms" }, side.terms.join(" "))]);
     fill(
       about,
@@ -176,8 +188,7 @@ function buildInspector(view) {
       list.draw(results.a);
       if (results.a.none) fill(main, h("p", { class: "in-none" }, results.a.none));
     }
-    if (state.selected) openSelected();
-    why.again();
+    refresh();
   }
 
   function codeBox() {
@@ -216,8 +227,10 @@ function buildInspector(view) {
   if (hello.state.selected) state.selected = { id: hello.state.selected, side: "a" };
   drawPanel();
   drawResults();
-  if (matchMedia("(max-width: 760px)").matches || view.root.clientWidth < 720) panelBox.open = false;
-  return () => typed.cancel();
+  return () => {
+    typed.cancel();
+    refresh.cancel();
+  };
 }
 
 export default { render: (context) => mount(context, { title: "memlab inspector", build: buildInspector }) };
