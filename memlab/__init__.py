@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memlab.evaluation.recency import measure_recency
     from memlab.evaluation.runs import Run
     from memlab.evaluation.sweep import sweep
+    from memlab.projection import project
     from memlab.retrieval import (
         RRF,
         ConvexFusion,
@@ -71,6 +72,7 @@ _HOMES = {
     "measure_recency": "memlab.evaluation",
     "compare_encoders": "memlab.evaluation",
     "profile": "memlab.retrieval",
+    "project": "memlab.projection",
     "read_folder": "memlab.evaluation",
     "replay": "memlab.retrieval",
     "sample": "memlab.sample_data",
@@ -109,6 +111,7 @@ __all__ = [
     "inspect",
     "measure_recency",
     "profile",
+    "project",
     "read_folder",
     "replay",
     "sample",

@@ -125,6 +125,8 @@ class StoreFile:
                 needed |= {"bulk_write", "document_codes", "passage_codes"}
             if version >= schema.LOG_SINCE:
                 needed.add("query_log")
+            if version >= schema.PROJECTIONS_SINCE:
+                needed |= {"projections", "projected_memories"}
             if not needed <= tables:
                 raise StoreDamaged(
                     f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"

@@ -296,6 +296,19 @@ class ReadView:
         )
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
+    def repeated_contents(self) -> list[tuple[str, str]]:
+        """Content and id of the live memories whose very content others have too, by number."""
+        # Grouped by what the index over contents has, so that only contents that begin alike are read.
+        return self.connection.execute(
+            "SELECT m.content, m.id FROM memories m JOIN memory_numbers n ON n.id = m.id "
+            "JOIN (SELECT substr(content, 1, 48) AS head, length(content) AS size FROM memories "
+            "GROUP BY substr(content, 1, 48), length(content) HAVING count(*) > 1) g "
+            "ON substr(m.content, 1, 48) = g.head AND length(m.content) = g.size "
+            "WHERE m.trashed_at IS NULL AND EXISTS (SELECT 1 FROM memories o WHERE substr(o.content, 1, 48) = g.head "
+            "AND length(o.content) = g.size AND o.content = m.content AND o.id <> m.id AND o.trashed_at IS NULL) "
+            "ORDER BY n.number"
+        ).fetchall()
+
     def failing_conditions(self, memory_id: str) -> list[str]:
         """Names of the filters that keep this memory out."""
         return [

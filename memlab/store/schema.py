@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from sqlite_utils.migrations import Migrations
 
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
-SCHEMA_VERSION = 4  # PRAGMA user_version: the number of migrations
+SCHEMA_VERSION = 5  # PRAGMA user_version: the number of migrations
 TERMS_SINCE = 2  # the schema version that brought the term index
 SIZE_SINCE = 3  # the one for large stores: many memories written around the triggers, codes of vectors
 LOG_SINCE = 4  # the one that brought the query log
+PROJECTIONS_SINCE = 5  # the one that keeps pictures of the vectors
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -381,6 +382,40 @@ CREATE TABLE query_log (
 CREATE INDEX query_log_recorded_at ON query_log (recorded_at);
 """
 
+# Pictures of the vectors, see memlab.store.projections. A place belongs to one vector: it goes when the vector changes,
+# also where INSERT OR REPLACE puts another memory in the place of one without firing its delete trigger. Memories that
+# memlab writes in bulk are new and have no place yet.
+_PROJECTIONS = f"""
+CREATE TABLE projections (
+    id INTEGER PRIMARY KEY,
+    encoder_id INTEGER NOT NULL REFERENCES encoders (id) ON DELETE CASCADE,
+    settings TEXT NOT NULL CHECK (json_valid(settings)),
+    made_at TEXT NOT NULL,
+    axes BLOB,
+    UNIQUE (encoder_id, settings)
+);
+CREATE TABLE projected_memories (
+    number INTEGER NOT NULL,
+    projection_id INTEGER NOT NULL REFERENCES projections (id) ON DELETE CASCADE,
+    x REAL NOT NULL,
+    y REAL NOT NULL,
+    placed INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (number, projection_id)
+) WITHOUT ROWID;
+CREATE INDEX projected_memories_projection ON projected_memories (projection_id);
+CREATE TRIGGER memories_projection_updated AFTER UPDATE OF vector, encoder_id ON memories
+WHEN ({_any_changed("vector", "encoder_id")}) AND EXISTS (SELECT 1 FROM projections) BEGIN
+    DELETE FROM projected_memories WHERE number IN (SELECT number FROM memory_numbers WHERE id IN (OLD.id, NEW.id));
+END;
+CREATE TRIGGER memories_projection_inserted AFTER INSERT ON memories
+WHEN NOT EXISTS (SELECT 1 FROM bulk_write) AND EXISTS (SELECT 1 FROM projections) BEGIN
+    DELETE FROM projected_memories WHERE number = {_number_of("NEW")};
+END;
+CREATE TRIGGER memory_numbers_projection_deleted AFTER DELETE ON memory_numbers BEGIN
+    DELETE FROM projected_memories WHERE number = OLD.number;
+END;
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -398,6 +433,7 @@ STEPS = {
     "m002_terms": TERMS_TABLE + _TERMS_REST + _TERMS_TRIGGERS,
     "m003_size": _BULK + _CODES,
     "m004_query_log": _QUERY_LOG,
+    "m005_projections": _PROJECTIONS,
 }
 # Where sqlite-utils keeps the record, as it makes the table itself.
 _RECORD = """

@@ -14,7 +14,7 @@ from memlab.checks import whole
 from memlab.encoders.base import EncoderStamp, FloatMatrix, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError
 from memlab.progress import Show
-from memlab.store import maintenance, reading, termindex, writing
+from memlab.store import maintenance, projections, reading, termindex, writing
 from memlab.store.connection import StoreFile
 from memlab.store.encoding import (
     AUTO,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from memlab.encoders.base import Encoder
+    from memlab.store.projections import KeptProjection
 
 
 @dataclass(frozen=True)
@@ -649,6 +650,29 @@ class MemoryStore:
             numbers, _, matrix = view.documents.matrix()
             ids = view.ids(numbers.tolist())
         return [ids[number] for number in numbers.tolist()], matrix
+
+    def keep_projection(
+        self, encoder_id: int, settings: str, picture: KeptProjection, change: int, *, new: bool
+    ) -> None:
+        """Keep where memories lie in a picture of their vectors, see :mod:`memlab.projection`.
+
+        Parameters
+        ----------
+        encoder_id, change : int
+            Of the view whose vectors were projected; memories that changed since are left out.
+        settings : str
+            JSON; a picture is found again by it.
+        picture : KeptProjection
+        new : bool
+            Whether it takes the place of a former picture, or adds memories to it.
+        """
+        with self._file.write() as connection:
+            if connection.execute("SELECT 1 FROM encoders WHERE id = ?", (encoder_id,)).fetchone() is None:
+                return  # re-embedded meanwhile
+            if new:
+                projections.keep(connection, encoder_id, settings, format_time(self._clock()), picture, change)
+            else:
+                projections.add(connection, encoder_id, settings, picture, change)
 
     def categories(self) -> dict[str, int]:
         """Live memories a category, most first."""

@@ -1,0 +1,19 @@
+"""The vectors of a store as a picture: two dimensions, how faithful they are, and what the full space says itself."""
+
+from memlab.projection.clusters import Clusters, clusters
+from memlab.projection.faithfulness import Faithfulness, faithfulness
+from memlab.projection.projecting import Projection, project
+from memlab.projection.similar import duplicates, outliers
+from memlab.projection.space import VectorSpace
+
+__all__ = [
+    "Clusters",
+    "Faithfulness",
+    "Projection",
+    "VectorSpace",
+    "clusters",
+    "duplicates",
+    "faithfulness",
+    "outliers",
+    "project",
+]
