@@ -116,7 +116,7 @@ class Rows:
         return None if mask.all() else np.flatnonzero(mask)
 
 
-def member(values: IntArray, ascending: IntArray) -> BoolArray:
+def member(values: npt.NDArray[np.signedinteger], ascending: npt.NDArray[np.signedinteger]) -> BoolArray:
     """Which values are among those of an ascending array."""
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)

@@ -15,6 +15,8 @@ from memlab.encoders.base import EncoderStamp
 from memlab.store.blocks import Block, BoolArray, CodedBlock, FloatArray, IntArray
 from memlab.store.filters import Filters
 from memlab.store.index import Snapshot
+from memlab.store.keywords import InMemory, KeywordIndex
+from memlab.store.lookup import InFile, Lookup
 from memlab.store.postings import Frequencies
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 from memlab.store.vectorfile import DOCUMENTS, PASSAGES, Kind
@@ -97,6 +99,8 @@ class ReadView:
         and :meth:`document_frequencies` must not be asked.
     settled : bool
         Whether what the transaction sees is committed, so that later ones may use what was found out in it.
+    index : KeywordIndex or None
+        The search indexes in memory, once they are made.
     """
 
     connection: sqlite3.Connection
@@ -106,6 +110,7 @@ class ReadView:
     filters: Filters = field(default_factory=Filters)
     terms_ready: bool = False
     settled: bool = False
+    index: KeywordIndex | None = None
     _allowed: IntArray | None = None
     _frequencies: Frequencies = field(default_factory=Frequencies)
     _names: dict[int, str] = field(default_factory=dict)
@@ -116,6 +121,17 @@ class ReadView:
         """In how many memories common tokens stand, as far as that was counted in what is seen; to be added to."""
         kept = getattr(self.connection, "frequencies", None) if self.settled else None
         return (kept or self._frequencies).of(self.connection)
+
+    def lookup(self) -> Lookup:
+        """Who has which token and word: from memory if that is what the file has now, or else from the file."""
+        if self.index is not None and self.settled and (held := self.index.held(self.connection)) is not None:
+            return InMemory(held, self.connection)
+        return InFile(self.connection, self.frequencies())
+
+    def hold_postings(self, seconds: float) -> None:
+        """Go on with the index in memory, if it is not made yet, for about so long."""
+        if self.index is not None and self.settled and self.terms_ready:
+            self.index.advance(self.connection, seconds)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What ``make`` makes, made once a view for all who ask by the same key."""

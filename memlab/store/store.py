@@ -26,6 +26,7 @@ from memlab.store.encoding import (
 )
 from memlab.store.filters import Filters
 from memlab.store.index import VectorIndex
+from memlab.store.keywords import KeywordIndex
 from memlab.store.querylog import QueryLog
 from memlab.store.records import (
     KEEP,
@@ -115,6 +116,7 @@ class MemoryStore:
         self._clock = clock
         self._index = VectorIndex()
         self._query_log = QueryLog(self._file, clock)
+        self._keywords = KeywordIndex()
         try:
             with self._file.read() as connection:
                 _, recorded = recorded_encoder(connection)
@@ -726,7 +728,10 @@ class MemoryStore:
                     if snapshot is not None:
                         self._writer.slot.follow(recorded)
                         live = snapshot.live
-                        yield reading.ReadView(connection, snapshot, recorded, live, filters or Filters(), ready, keep)
+                        keywords = None if nested else self._keywords
+                        yield reading.ReadView(
+                            connection, snapshot, recorded, live, filters or Filters(), ready, keep, keywords
+                        )
                         return
                     continue
             if indexing and not ready:
