@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from memlab.retrieval.candidates import Candidates
     from memlab.retrieval.retriever import HybridRetriever
+    from memlab.retrieval.slope import Slope
 
 _FRAME_COLUMNS = (
     "rank",
@@ -276,6 +277,12 @@ class Recall:
         }
 
     # -- pictures --------------------------------------------------------------------------------------------------
+
+    def slope(self) -> Slope:
+        """The slope chart from each channel's ranks to the final ones; as text, a table of ranks."""
+        from memlab.retrieval.slope import Slope
+
+        return Slope(self)
 
     def __repr__(self) -> str:
         from memlab.retrieval.render import as_text

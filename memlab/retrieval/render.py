@@ -245,11 +245,7 @@ def as_html(recall: Recall) -> str:
 
 
 def _row(hit: Hit, top: float, words: tuple[str, ...]) -> str:
-    segments = "".join(
-        f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;'
-        f'width:{100 * max(0.0, value) / top:.2f}%;background:{look(name).colour}"></div>'
-        for name, value in shares(hit)
-    )
+    segments = "".join(_segment(name, value, 100 * max(0.0, value) / top) for name, value in shares(hit))
     numbers = "<br>".join(html.escape(words) for words in share_words(hit))
     about = html.escape(" · ".join(facts(hit)))
     return (
@@ -258,6 +254,16 @@ def _row(hit: Hit, top: float, words: tuple[str, ...]) -> str:
         f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
         f'<td style="{_CELL}"><div>{_marked(excerpt(hit, 420, words))}</div>'
         f'<div style="{_SMALL}"><code>{html.escape(hit.memory_id)}</code> · {about}</div></td></tr>'
+    )
+
+
+def _segment(name: str, value: float, percent: float) -> str:
+    """A share of a bar; with its initial where that fits in, for eyes and printers that see greys."""
+    initial = html.escape(name[0]) if percent >= 6 else ""
+    return (
+        f'<div title="{html.escape(name)} {value:+.6f}" style="float:left;height:1.1em;width:{percent:.2f}%;'
+        f"overflow:hidden;text-align:center;font-size:100%;line-height:1.1em;background:{look(name).colour};"
+        f'color:{look(name).ink}">{initial}</div>'
     )
 
 
