@@ -158,7 +158,8 @@ class Slope:
             parts += self._panel(name, _EDGE + at * (_PANEL + _GAP), most)
         for hit in hits:
             middle = _TOP + _ROW * (hit.rank - 0.5)
-            text = html.escape(excerpt(hit, 40, words).text)
+            part = excerpt(hit, 40, words)
+            text = html.escape(f"{'… ' if part.before else ''}{part.text}")
             parts.append(
                 f"<text x='{width - _NAMES}' y='{middle + 4}'><tspan font-weight='bold'>{hit.rank}</tspan>"
                 f"<tspan dx='6'>{text}</tspan></text>"
