@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from memlab.server.serving import serve
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
     from memlab.widgets.inspector import inspect
+    from memlab.widgets.labelling import label
+    from memlab.widgets.reopening import reopen
 
 # Public name to the module it lives in. Each is imported when it is first asked for.
 _HOMES = {
@@ -69,11 +71,13 @@ _HOMES = {
     "compare": "memlab.evaluation",
     "evaluate": "memlab.evaluation",
     "inspect": "memlab.widgets.inspector",
+    "label": "memlab.widgets.labelling",
     "measure_recency": "memlab.evaluation",
     "compare_encoders": "memlab.evaluation",
     "profile": "memlab.retrieval",
     "project": "memlab.projection",
     "read_folder": "memlab.evaluation",
+    "reopen": "memlab.widgets.reopening",
     "replay": "memlab.retrieval",
     "sample": "memlab.sample_data",
     "serve": "memlab.server.serving",
@@ -109,10 +113,12 @@ __all__ = [
     "compare_encoders",
     "evaluate",
     "inspect",
+    "label",
     "measure_recency",
     "profile",
     "project",
     "read_folder",
+    "reopen",
     "replay",
     "sample",
     "serve",
