@@ -159,7 +159,7 @@ class Slope:
         for hit in hits:
             middle = _TOP + _ROW * (hit.rank - 0.5)
             part = excerpt(hit, 40, words)
-            text = html.escape(f"{'… ' if part.before else ''}{part.text}")
+            text = html.escape(f"{'… ' if part.before else ''}{part.text}{' …' if part.after else ''}")
             parts.append(
                 f"<text x='{width - _NAMES}' y='{middle + 4}'><tspan font-weight='bold'>{hit.rank}</tspan>"
                 f"<tspan dx='6'>{text}</tspan></text>"
