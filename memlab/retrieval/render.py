@@ -254,7 +254,7 @@ def _row(hit: Hit, top: float, words: tuple[str, ...]) -> str:
         f'<td style="{_CELL};width:17em"><div style="width:15em;height:1.1em;background:#f0f0f0">{segments}</div>'
         f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
         f'<td style="{_CELL}"><div>{_marked(excerpt(hit, 420, words))}</div>'
-        f'<div style="{_SMALL}"><code style="{_CODE}">{html.escape(visible(hit.memory_id))}</code> · {about}</div></td></tr>'
+        f'<div style="{_SMALL}">{code(hit.memory_id)} · {about}</div></td></tr>'
     )
 
 
@@ -266,6 +266,11 @@ def _segment(name: str, value: float, percent: float) -> str:
         f"overflow:hidden;text-align:center;font-size:100%;line-height:1.1em;background:{look(name).colour};"
         f'color:{look(name).ink}">{initial}</div>'
     )
+
+
+def code(name: str) -> str:
+    """An id as HTML, in colours of its own."""
+    return f'<code style="{_CODE}">{html.escape(visible(name))}</code>'
 
 
 def _marked(part: Excerpt) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from memlab.retrieval.render import visible
+from memlab.retrieval.render import code, visible
 from memlab.store.records import shorten
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def as_html(session: LabellingSession) -> str:
     for query in session.queries[:_SHOWN]:
         state = session.state(query.query_id)
         rows.append(
-            f'<tr><td style="{_CELL}"><code style="background:#f2f2f2;color:#1b1b1b">{html.escape(visible(query.query_id))}</code></td>'
+            f'<tr><td style="{_CELL}">{code(query.query_id)}</td>'
             f'<td style="{_CELL}">{html.escape(shorten(visible(query.text), 160))}</td>'
             f'<td style="{_NUMBER}">{state.relevant} of {state.judged} relevant</td>'
             f'<td style="{_CELL}">{state_words(state)}</td></tr>'
