@@ -90,10 +90,9 @@ class Reuse:
     def facts_of(self, view: ReadView, numbers: frozenset[int]) -> dict[int, tuple[str, datetime, int]]:
         """The facts of these memories, read only if they are not known."""
         if missing := sorted(numbers - self.facts.keys()):
-            self.facts.update(
-                (number, (memory_id, from_stored(created), accesses))
-                for number, (memory_id, created, accesses) in view.facts(missing).items()
-            )
+            facts = self.facts
+            for number, (memory_id, created, accesses) in view.facts(missing).items():
+                facts[number] = memory_id, from_stored(created), accesses
         return {number: self.facts[number] for number in sorted(numbers) if number in self.facts}
 
 

@@ -83,6 +83,12 @@ def silent(by_channel: Mapping[str, float], groups: Groups) -> set[str]:
 def _settle(result: Contributions, groups: Groups) -> Contributions:
     if len(groups) == 1:
         group = groups[0]
+        if len(group) == 2:  # as by default, and this is done for every candidate
+            first, second = group
+            for by_channel in result.values():
+                if first in by_channel and second in by_channel:
+                    by_channel[first if by_channel[second] > by_channel[first] else second] = 0.0
+            return result
         for by_channel in result.values():
             voting = [channel for channel in group if channel in by_channel]
             if len(voting) > 1:
@@ -290,7 +296,12 @@ class ScoreFusion:
         result: Contributions = {}
         for channel, (weight, best) in scales.items():
             for row in lists[channel]:
-                result.setdefault(row.memory_id, {})[channel] = weight * max(0.0, row.raw_score) / best
+                score, memory_id = row.raw_score, row.memory_id
+                share = weight * score / best if score > 0.0 else 0.0
+                if memory_id in result:
+                    result[memory_id][channel] = share
+                else:
+                    result[memory_id] = {channel: share}
         return _settle(result, self.one_vote)
 
     def _scales(self, lists: Lists) -> dict[str, tuple[float, float]]:

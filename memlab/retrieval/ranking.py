@@ -27,7 +27,7 @@ def scored(
     for memory_id, by_channel in contributions.items():
         number = numbers[memory_id]
         if number in facts:  # not so if it was deleted in the midst of a recall
-            factor = recency.factor(facts[number][1], now) if recency else 1.0
+            factor = recency.factor(facts[number][1], now) if recency is not None else 1.0
             unordered.append((-fused(by_channel.values()) * factor, memory_id, factor))
     unordered.sort()
     return contributions, [(-negative, memory_id, factor) for negative, memory_id, factor in unordered]

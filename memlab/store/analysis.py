@@ -66,7 +66,7 @@ _UNSPACED = _characters(
 )
 _DIACRITICS = re.compile("[\u0300-\u036f]+")
 # What is left between spaces is a word: four times as quick as a search for words.
-_ASCII_GAPS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_ASCII_GAPS = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
 # Parts of a word by upper case, lower case and digits: get|User|Name, HTTP|Server, sha|256; IDs is ID and a plural.
 _PARTS = re.compile("([A-Z]{2,})s(?![a-z])|[0-9]+|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _DIGIT = re.compile("[0-9]")
@@ -156,13 +156,17 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", _DIACRITICS.sub("", unicodedata.normalize("NFKD", text)))
 
 
+def _ascii_words(text: str) -> list[str]:
+    return text.encode("ascii").translate(_ASCII_GAPS).decode("ascii").split()  # bytes are translated at once
+
+
 def _words(text: str) -> list[str]:
     """Words in their own case, each wholly of unspaced scripts or wholly of others."""
     if text.isascii():
-        return text.translate(_ASCII_GAPS).split()
+        return _ascii_words(text)
     text = _plain(text)
     if text.isascii():
-        return text.translate(_ASCII_GAPS).split()
+        return _ascii_words(text)
     words, unspaced, runs = _patterns()
     found: list[str] = words.findall(text.replace("_", " "))
     if unspaced.search(text):

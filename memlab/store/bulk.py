@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -22,8 +22,8 @@ _COLUMNS = ("id", "content", "vector", "encoder_id", *DRAFT_COLUMNS)
 _INSERT = f"INSERT INTO memories ({', '.join(_COLUMNS)}) VALUES "
 _ROW = f"({', '.join('?' * len(_COLUMNS))})"
 # A table with triggers makes SQLite copy every page that a statement changes, lest it has to undo the statement alone:
-# half the time of an insertion, if every row is a statement. Older builds of SQLite take 999 values in one.
-_AT_ONCE = 999 // len(_COLUMNS)
+# half the time of an insertion, if every row is a statement.
+_AT_ONCE = (500, 50)
 # The new rows are the last of their table, and their numbers the last numbers, in the same order.
 _INSERT_NUMBERS = "INSERT INTO memory_numbers (id) SELECT id FROM memories WHERE rowid > ? ORDER BY rowid"
 _INSERT_SEARCH = """
@@ -59,29 +59,38 @@ def insert(connection: sqlite3.Connection, drafts: Sequence[Draft], vectors: Seq
         connection.executemany(_INSERT + _ROW, rows)
         return
     connection.execute("INSERT INTO bulk_write (active) VALUES (1)")
-    whole = len(rows) - len(rows) % _AT_ONCE
-    connection.executemany(
-        _INSERT + ", ".join([_ROW] * _AT_ONCE),
-        (list(chain.from_iterable(rows[at : at + _AT_ONCE])) for at in range(0, whole, _AT_ONCE)),
-    )
-    connection.executemany(_INSERT + _ROW, rows[whole:])
+    live = [(place, new.content, _LABELS(new.columns)) for place, new in enumerate(drafts) if new.live]
+    fill = partial(_fill, connection, rows, before)
+    if len(rows) < _WORTH_A_THREAD:
+        last, terms = fill(), termindex.rows(live)
+    else:
+        # SQLite needs little of Python for the one, and Python no SQLite for the other.
+        with ThreadPoolExecutor(1, "memlab-rows") as pool:
+            done = pool.submit(fill)
+            terms = termindex.rows(live)
+            last = done.result()
+    termindex.add(connection, ((last + place + 1, content, labels) for place, content, labels in terms))
+    connection.execute("DELETE FROM bulk_write")
+
+
+def _fill(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], before: int) -> int:
+    """Add the rows, their numbers, and what is looked for by words; returns the last number before theirs."""
+    # Few long statements: between two this thread may have to wait for the one that is at work in Python.
+    most, start = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(_COLUMNS), 0
+    for at_once in (*(min(size, most) for size in _AT_ONCE), 1):
+        end = len(rows) - (len(rows) - start) % at_once
+        if end > start:
+            connection.executemany(
+                _INSERT + ", ".join([_ROW] * at_once),
+                (list(chain.from_iterable(rows[at : at + at_once])) for at in range(start, end, at_once)),
+            )
+        start = end
     connection.execute(_INSERT_NUMBERS, (before,))
     last = _last(connection, "SELECT max(number) FROM memory_numbers") - len(rows)
     connection.execute(_INSERT_CHANGES, (last,))
     connection.execute(schema.PRUNE_CHANGES)
-    live = [(number, new.content, _LABELS(new.columns)) for number, new in zip(count(last + 1), drafts) if new.live]
-    search = partial(connection.execute, _INSERT_SEARCH, {"shift": last - before, "before": before})
-    if len(rows) < _WORTH_A_THREAD:
-        search()
-        terms = termindex.rows(live)
-    else:
-        # SQLite needs no Python for the one, and Python no SQLite for the other.
-        with ThreadPoolExecutor(1, "memlab-search") as pool:
-            done = pool.submit(search)
-            terms = termindex.rows(live)
-            done.result()
-    termindex.add(connection, terms)
-    connection.execute("DELETE FROM bulk_write")
+    connection.execute(_INSERT_SEARCH, {"shift": last - before, "before": before})
+    return last
 
 
 def _last(connection: sqlite3.Connection, look: str) -> int:

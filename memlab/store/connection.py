@@ -25,7 +25,7 @@ from memlab.errors import (
     StoreTooNew,
 )
 from memlab.store import codetable, schema, termindex
-from memlab.store.postings import Frequencies
+from memlab.store.kept import Kept
 from memlab.store.turns import Turns
 
 _MAGIC = b"SQLite format 3\x00"
@@ -47,7 +47,8 @@ class _Connection(sqlite3.Connection):
         super().__init__(*arguments, **options)
         self.passing: dict[str, Any] = {}  # what memlab.store.reading found to pass filters...
         self.passing_seen: tuple[int, int] = (-1, -1)  # ... when the data was of this version
-        self.frequencies = Frequencies()
+        self.frequencies: Kept[str, int] = Kept()  # in how many memories common tokens stand
+        self.facts: Kept[int, tuple[str, str, int]] = Kept(20_000)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):

@@ -28,6 +28,7 @@ MOST_TOKENS = 10_000_000
 """... and tokens of all of them: they take about 12 bytes each, words and names included."""
 _SLICE = 128  # memories read at a time
 _LEAST = 0.002  # seconds of work after an answer
+_MOST_PATIENCE = 255
 
 _TOKENS = "SELECT id, c0, c1 FROM memory_terms_content WHERE id > ? ORDER BY id LIMIT ?"
 _TEXTS = (
@@ -137,6 +138,7 @@ class KeywordIndex:
         self._builder: Builder | None = None
         self._state: State | None = None  # of what is being built, or of what cannot be
         self._refused = False
+        self._patience = self._waited = 0  # recalls to let pass before the work begins
         self.builds = 0  # for tests
 
     def _after_fork(self) -> None:
@@ -154,11 +156,17 @@ class KeywordIndex:
             return  # another thread is at it
         try:
             state = state_of(connection)
+            if self._held is not None and self._held.state == state:
+                return
             if state != self._state:
+                if self._builder is not None and len(self._builder):
+                    # Written to before it was done: that will happen again, so wait and see for longer.
+                    self._patience = min(2 * self._patience + 1, _MOST_PATIENCE)
                 total, mean = postings.size(connection)
-                self._state, self._builder = state, Builder()
+                self._state, self._builder, self._waited = state, Builder(), 0
                 self._refused = not 0 < total <= MOST or total * mean > MOST_TOKENS
-            if self._refused or (self._held is not None and self._held.state == state):
+            self._waited += 1
+            if self._refused or self._waited <= self._patience:
                 return
             self._go_on(connection, state, perf_counter() + max(seconds, _LEAST))
         finally:
@@ -181,6 +189,7 @@ class KeywordIndex:
                 self._refused = len(part) != total
                 if not self._refused:
                     self._held = Held(state, part, total, mean)
+                    self._patience = 0
                     self.builds += 1
                 return
             if [row[0] for row in rows] != [row[0] for row in texts]:

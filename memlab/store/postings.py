@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -30,21 +29,6 @@ _FIRST = {
 _TEXTS = "SELECT id, c0, c1 FROM memory_terms_content WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
 _LENGTHS = "SELECT id, sz FROM memory_terms_docsize WHERE id IN (SELECT value FROM json_each(?))"
 _FREQUENCY = "SELECT doc FROM memory_terms_vocabulary WHERE term = ?"
-
-
-@dataclass
-class Frequencies:
-    """In how many memories common tokens stand, as long as nobody writes."""
-
-    state: tuple[int, int] = (-1, -1)
-    known: dict[str, int] = field(default_factory=dict)
-
-    def of(self, connection: sqlite3.Connection) -> dict[str, int]:
-        """What is known of the state that the read transaction of ``connection`` sees; to be added to."""
-        state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
-        if state != self.state or len(self.known) > 10_000:
-            self.state, self.known = state, {}
-        return self.known
 
 
 def numbers_with(connection: sqlite3.Connection, table: Table, phrase: str, most: int | None = None) -> IntArray | None:

@@ -15,9 +15,9 @@ from memlab.encoders.base import EncoderStamp
 from memlab.store.blocks import Block, BoolArray, CodedBlock, FloatArray, IntArray
 from memlab.store.filters import Filters
 from memlab.store.index import Snapshot
+from memlab.store.kept import Kept, state_seen
 from memlab.store.keywords import InMemory, KeywordIndex
 from memlab.store.lookup import InFile, Lookup
-from memlab.store.postings import Frequencies
 from memlab.store.records import SELECT_COLUMNS, Memory, is_storable
 from memlab.store.vectorfile import DOCUMENTS, PASSAGES, Kind
 from memlab.store.vectors import Vectors
@@ -26,6 +26,14 @@ SEARCH_COLUMNS = ("content", "category", "project", "tags", "files")
 TERM_COLUMNS = ("content", "labels")  # of the term index; labels are category, project, tags and files
 
 Made = TypeVar("Made")
+Facts = tuple[str, str, int]
+"""Id, created_at as stored, and access count."""
+_FACTS = (
+    "SELECT n.number, m.id, m.created_at, m.access_count FROM json_each(?) j "
+    "CROSS JOIN memory_numbers n ON n.number = j.value CROSS JOIN memories m ON m.id = n.id"
+)
+_IDS = "SELECT n.number, n.id FROM json_each(?) j CROSS JOIN memory_numbers n ON n.number = j.value"
+_FEW = 1000  # memories of which the facts are read where an id is wanted: they will be wanted too
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,8 @@ class ReadView:
     settled: bool = False
     index: KeywordIndex | None = None
     _allowed: IntArray | None = None
-    _frequencies: Frequencies = field(default_factory=Frequencies)
-    _names: dict[int, str] = field(default_factory=dict)
+    _frequencies: Kept[str, int] = field(default_factory=Kept)
+    _facts: Kept[int, Facts] = field(default_factory=Kept)
     _kept: dict[Any, Any] = field(default_factory=dict)
     _scans: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
 
@@ -284,33 +292,30 @@ class ReadView:
             kept = scores >= np.partition(scores, len(scores) - depth)[len(scores) - depth]
             numbers, scores = numbers[kept], scores[kept]
         ids = self.ids(numbers.tolist())
-        rows = [(-score, ids[number], number) for number, score in zip(numbers.tolist(), scores.tolist(), strict=True)]
+        scored_ones = zip(numbers.tolist(), scores.tolist(), strict=True)
+        rows = [(-score, ids[number], number) for number, score in scored_ones if number in ids]
         return [KeywordRow(number, memory_id, -score) for score, memory_id, number in sorted(rows)[:depth]]
 
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Memory ids by number."""
-        known = self._names
-        if missing := [number for number in numbers if number not in known]:
-            rows = self.connection.execute(
-                "SELECT number, id FROM memory_numbers WHERE number IN (SELECT value FROM json_each(?))",
-                (_json(missing),),
-            )
-            known.update(rows.fetchall())
-        return {number: known[number] for number in numbers if number in known}
+        if len(numbers) <= _FEW:
+            return {number: facts[0] for number, facts in self.facts(numbers).items()}
+        found = dict(self.connection.execute(_IDS, (_json(numbers),)).fetchall())
+        return {number: found[number] for number in numbers if number in found}
 
     def number(self, memory_id: str) -> int | None:
         """The number of a memory, or ``None`` if no memory has the id."""
         row = self.connection.execute("SELECT number FROM memory_numbers WHERE id = ?", (memory_id,)).fetchone()
         return None if row is None else int(row[0])
 
-    def facts(self, numbers: Sequence[int]) -> dict[int, tuple[str, str, int]]:
+    def facts(self, numbers: Sequence[int]) -> dict[int, Facts]:
         """By number: id, created_at as stored, and access count; what ranking needs and no more."""
-        rows = self.connection.execute(
-            "SELECT n.number, m.id, m.created_at, m.access_count FROM memory_numbers n JOIN memories m ON m.id = n.id "
-            "WHERE n.number IN (SELECT value FROM json_each(?))",
-            (_json(numbers),),
-        )
-        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+        kept = getattr(self.connection, "facts", None) if self.settled else None
+        known: dict[int, Facts] = (kept or self._facts).of(self.connection)
+        if missing := [number for number in numbers if number not in known]:
+            rows = self.connection.execute(_FACTS, (_json(missing),))
+            known.update((row[0], row[1:]) for row in rows)
+        return {number: known[number] for number in numbers if number in known}
 
     def repeated_contents(self) -> list[tuple[str, str]]:
         """Content and id of the live memories whose very content others have too, by number."""
@@ -341,16 +346,12 @@ _MOST_LISTS, _MOST_NUMBERS = 16, 2_000_000
 
 
 def _remembered(view: ReadView) -> IntArray:
-    """What passes the filters of a view, read only if anything was written since the connection's last look.
-
-    `PRAGMA data_version` moves when another connection has committed, `total_changes` when this one has changed
-    anything; both stand still only if every row is as it was.
-    """
+    """What passes the filters of a view, read only if anything was written since the connection's last look."""
     connection = view.connection
     lists: dict[str, IntArray] | None = getattr(connection, "passing", None)
     if lists is None:  # a connection of somebody else's
         return view.read_passing()
-    seen = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+    seen = state_seen(connection)
     if seen != connection.passing_seen:  # type: ignore[attr-defined]
         lists.clear()
         connection.passing_seen = seen  # type: ignore[attr-defined]

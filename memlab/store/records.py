@@ -99,15 +99,15 @@ class Memory:
             content=content,
             category=category,
             project=project,
-            tags=tuple(json.loads(tags)),
+            tags=_strings(tags),
             importance=importance,
             created_at=from_stored(created),
             accessed_at=from_stored(accessed),
             access_count=count,
             subcategory=sub,
             source=source,
-            related_files=tuple(json.loads(files)),
-            file_checksums=json.loads(checksums),
+            related_files=_strings(files),
+            file_checksums={} if checksums == "{}" else json.loads(checksums),
             trashed_at=from_stored(trashed),
             updated_at=from_stored(updated),
             pending=bool(pending),
@@ -139,6 +139,10 @@ class Memory:
         if self.duplicate_of:
             notes.append("same content as " + ", ".join(self.duplicate_of))
         return f"<Memory {self.memory_id}: {shorten(self.content, 72)!r} ({', '.join(notes)})>"
+
+
+def _strings(stored: str) -> tuple[str, ...]:
+    return () if stored == "[]" else tuple(json.loads(stored))
 
 
 class Draft(NamedTuple):

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import lru_cache
 
-_GAPS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 _RUNS = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
 _LONGEST = 1000  # characters; SQLite cuts words somewhere beyond that
 _MOST_KNOWN = 1 << 16
 BORDER = "\x01"
 """Stands between two texts in :func:`plain_words`."""
-_BORDERED = {**_GAPS, ord(BORDER): BORDER}
+_TABLE = bytearray(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+_TABLE[ord(BORDER)] = ord(BORDER)
 
 
 def is_plain(text: str) -> bool:
@@ -31,7 +31,7 @@ def plain_words(texts: Sequence[str]) -> list[str]:
     joined = f" {BORDER} ".join(texts)
     if joined.count(BORDER) >= len(texts):
         joined = f" {BORDER} ".join(text.replace(BORDER, " ") for text in texts)
-    return joined.translate(_BORDERED).split()
+    return joined.encode("ascii").translate(_TABLE).decode("ascii").split()
 
 
 @lru_cache(maxsize=4096)

@@ -74,7 +74,7 @@ def insert_by_triggers(connection: sqlite3.Connection, rows: list[tuple[Any, ...
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.lists(RECORDS, min_size=1, max_size=4), min_size=1, max_size=3),
-    st.sampled_from([1, 3, bulk._AT_ONCE, 70]),
+    st.sampled_from([1, 3, 58, 70]),
     st.booleans(),
 )
 def test_the_same_tables_as_row_by_row(tmp_path_factory, batches, repeated, in_a_thread):
@@ -85,6 +85,7 @@ def test_the_same_tables_as_row_by_row(tmp_path_factory, batches, repeated, in_a
         MemoryStore(folder / "rows.db", HashingEncoder(16)) as other,
     ):
         patch.setattr(bulk, "_WORTH_A_THREAD", 1 if in_a_thread else 1000)
+        patch.setattr(bulk, "_AT_ONCE", (70, 10))
         for opened in (store, other):
             opened._file.connection().execute("PRAGMA synchronous = OFF")
             opened.remember("so that the encoder is recorded", memory_id="m-first", created_at=NOW)

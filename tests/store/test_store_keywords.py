@@ -64,7 +64,7 @@ def label(text: str) -> str:
 def hold(store: MemoryStore) -> None:
     """Make the index in memory, as recalls would."""
     with store.view() as view:
-        for _ in range(100 if view.searched else 0):
+        for _ in range(500 if view.searched else 0):
             view.hold_postings(1.0)
             if isinstance(view.lookup(), InMemory):
                 return
@@ -235,6 +235,23 @@ def test_it_is_made_beside_the_answers_and_not_for_the_first(tmp_path: Path) -> 
         assert not kinds[0]
         assert kinds[-1]
         assert kinds == sorted(kinds)
+        assert store._keywords.builds == 1
+
+
+def test_a_store_that_is_written_to_all_the_time_is_left_alone(tmp_path: Path) -> None:
+    begun = []
+    with fresh(tmp_path) as store:
+        store.remember_many([f"retry number {i}" for i in range(3000)], progress=False)
+        for i in range(20):
+            store.update(store.find(limit=1)[0].memory_id, content=f"retry {i}")
+            for _ in range(2):
+                with store.view() as view:
+                    view.hold_postings(0)
+                    builder = store._keywords._builder
+                    begun.append(builder is not None and len(builder) > 0)
+        assert begun[0]
+        assert not any(begun[4:])  # where nothing would come of it
+        hold(store)  # until it is left in peace
         assert store._keywords.builds == 1
 
 
