@@ -116,6 +116,7 @@ function buildInspector(view) {
     if (!state.selected) return;
     try {
       const { body } = await link.latest("open", state.selected);
+      if (state.selected?.id !== body.id) return; // closed meanwhile
       view.clear();
       drawOpened(body, scroll);
     } catch (error) {

@@ -3,18 +3,16 @@
 function whyPanel({ view, apply, open }) {
   const input = h("input", { type: "search", class: "in-why-input", placeholder: "an id, or words of the memory that you miss", "aria-label": "Why not this one? An id, or words of a memory" });
   const answer = h("div", { class: "in-why-answer", "aria-live": "polite" });
+  // No form element: notebooks keep Enter from submitting one.
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") ask(input.value);
+  });
   const form = h(
-    "form",
-    {
-      class: "in-why-form",
-      onsubmit: (event) => {
-        event.preventDefault();
-        ask(input.value);
-      },
-    },
-    h("label", { class: "in-why-title" }, "Why not this one?"),
+    "div",
+    { class: "in-why-form", role: "search" },
+    h("span", { class: "in-why-title", "aria-hidden": "true" }, "Why not this one?"),
     input,
-    h("button", { type: "submit" }, "Ask"),
+    h("button", { type: "button", onclick: () => ask(input.value) }, "Ask"),
   );
   let asked = null;
 
