@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from memlab.retrieval import Recall
-    from memlab.server.live import Live
+    from memlab.server.panel import ActivityPanel
 
 COLUMNS = ("call", "at", "client", "tool", "about", "milliseconds", "hits", "mode", "outcome")
 
@@ -133,7 +133,7 @@ class Activity:
         frame["at"] = pd.to_datetime(frame["at"], utc=True)
         return frame.astype({"call": "int64", "milliseconds": "float64", "hits": "Int64"})
 
-    def live_frame(self, panel: Live) -> pd.DataFrame:
+    def live_frame(self, panel: ActivityPanel) -> pd.DataFrame:
         """The same frame, which displays itself as a panel that follows."""
         frame: pd.DataFrame = _live_frame()(self.frame())
         object.__setattr__(frame, "_live", panel)

@@ -18,6 +18,7 @@ from memlab.server.activity import Activity
 from memlab.server.clients import CLIENTS, Http, Snippet, http_snippet, stdio_snippet
 from memlab.server.http import HttpServer
 from memlab.server.live import Live, in_notebook
+from memlab.server.panel import ActivityPanel
 from memlab.server.sockets import bound_socket
 from memlab.server.tokens import Secret, ensure_token, is_token, keep_token, new_token, token_path
 from memlab.store import MemoryStore
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from mcp import Client
 
-    from memlab.retrieval import Recall
     from memlab.server.activity import Call
     from memlab.server.app import MemoryServer
+    from memlab.widgets.inspector import Inspector
 
 _PATIENCE = 0.5  # seconds that a cell waits for a server to come up
 _STARTING = 60.0
@@ -77,9 +78,7 @@ class ServerHandle:
         self._token_file: Path | None = None
         self._token = self._choose_token(token)
         self._card = Live(lambda: {"text/html": self._repr_html_(), "text/plain": repr(self)})
-        self._panel = Live(
-            lambda: {"text/html": card.activity_html(self.calls), "text/plain": repr(self._activity.frame())}
-        )
+        self._panel = ActivityPanel(self._activity, self.open)
         self._activity.listen(self._changed)
 
     def _changed(self) -> None:
@@ -274,8 +273,10 @@ class ServerHandle:
         """
         return self._activity.live_frame(self._panel)
 
-    def open(self, call: int | None = None) -> Recall:
-        """The recall of a call, with its trace: as the last line of a cell, its hits with a bar for every contribution.
+    def open(self, call: int | None = None) -> Inspector:
+        """The recall of a call in the inspector: with its query, settings and ``now``, and what was found then.
+
+        ``server.open(3).recall`` is the recall itself, with its trace.
 
         Parameters
         ----------
@@ -293,7 +294,9 @@ class ServerHandle:
         if chosen is None or chosen.recall is None:
             what = "no recall" if call is None else f"no recall with the number {call}"
             raise InvalidValue(f"call: {what} is kept; there are: {numbers}")
-        return chosen.recall
+        from memlab.widgets.inspector import inspect
+
+        return inspect(chosen.recall)
 
     # -- pictures ----------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,31 @@ class Answer(NamedTuple):
     buffers: Sequence[bytes | memoryview] = ()
 
 
+NOTHING = {"text/plain": ""}
+
+
+class Slots(NamedTuple):
+    """A place below a widget where it can show another one later.
+
+    A message of a view is answered outside of any cell, where a display would go nowhere; one with an id can be filled.
+
+    Attributes
+    ----------
+    picture, view : DisplayHandle
+    """
+
+    picture: Any
+    view: Any
+
+    @classmethod
+    def reserve(cls) -> Slots:
+        """Two empty outputs of the running cell."""
+        from IPython.display import display
+
+        handles = [display(NOTHING, raw=True, display_id=True) for _ in range(2)]  # type: ignore[no-untyped-call]
+        return cls(*handles)
+
+
 class Widget:
     """Something to look at and to use in a notebook.
 
@@ -72,8 +97,15 @@ class Widget:
         """Whether there is a live view."""
         return self._view is not None
 
-    def show(self) -> None:
-        """Show it: live in a notebook, as text elsewhere. A view that was shown before closes."""
+    def show(self, into: Slots | None = None) -> None:
+        """Show it: live in a notebook, as text elsewhere. A view that was shown before closes.
+
+        Parameters
+        ----------
+        into : Slots, optional
+            Where another widget keeps a place for it; whoever opens it there also closes it. Below the running cell by
+            default.
+        """
         bundle = self.picture()
         if shell() is None:
             print(bundle["text/plain"])
@@ -83,13 +115,22 @@ class Widget:
         self.close()
         cell = current_cell()
         SHOWN.ran(cell)  # before the new view opens: two of them would be one too many
-        self._picture = display(_marked(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if into is None:
+            self._picture = display(_marked(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._picture = into.picture
+            self.refresh_picture()
         self._view = view = _view_class(type(self))(_kind="image" if "image/png" in bundle else "html")  # type: ignore[arg-type] # a class is hashable
         view.on_msg(self._receive)
         SHOWN.add(cell, self.close)
         data, metadata = view._repr_mimebundle_()
         # Without this text a front end that knows no widgets says "AnyWidget()" below the picture.
-        display({**data, "text/plain": ""}, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        data = {**data, "text/plain": ""}
+        if into is None:
+            display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        else:
+            into.view.update(NOTHING, raw=True)  # so that the front end makes a new element for the new view
+            into.view.update(data, metadata=metadata, raw=True)
 
     def close(self) -> None:
         """End the live view; the picture stays. The object can be shown again."""

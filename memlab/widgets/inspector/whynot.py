@@ -28,7 +28,8 @@ def why(bench: Workbench, recall: Recall, text: str) -> dict[str, Any]:
     except UnknownMemory:
         pass
     # A search of its own, without the filters that may be what keeps the memory out.
-    found = bench.retriever.recall(wanted, limit=_CHOICES, recency_boost=False)
+    retriever = bench.retriever
+    found = retriever.rank(retriever.gather(wanted), limit=_CHOICES, recency_boost=False)
     choices = [find_values(recall, hit.memory) for hit in found]
     said = "" if choices else f"No memory has the id {visible(wanted)!r}, and none matches these words."
     return {"choices": choices, "said": said}

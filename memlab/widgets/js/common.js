@@ -53,13 +53,15 @@ function debounced(act, wait) {
   return call;
 }
 
+const PATIENCE = 8000; // ms
+
 /**
  * Questions to Python and its answers. Every question has a number; an answer finds its question by it.
  * `ask` gives every question an answer. `latest` is for what a person changes faster than it is answered: one question
  * of a kind is under way, of those that come meanwhile only the last is asked, and answers to what has been
- * superseded are dropped (their promise stays open).
+ * superseded are dropped (their promise stays open). `slow` is called when an answer is long in coming.
  */
-function connect(model) {
+function connect(model, slow = () => {}) {
   const own = Math.random().toString(36).slice(2); // two views of one model do not take each other's answers
   const open = new Map();
   const listeners = new Map();
@@ -72,7 +74,8 @@ function connect(model) {
       return;
     }
     if (message.to !== own || !open.has(message.seq)) return;
-    const { resolve, reject } = open.get(message.seq);
+    const { resolve, reject, timer } = open.get(message.seq);
+    clearTimeout(timer);
     open.delete(message.seq);
     if (message.error) reject(Object.assign(new Error(message.error.message), { name: message.error.type }));
     else resolve(buffers && buffers.length ? { body: message.body, buffers } : { body: message.body, buffers: [] });
@@ -82,7 +85,7 @@ function connect(model) {
   const ask = (kind, body = {}) =>
     new Promise((resolve, reject) => {
       seq += 1;
-      open.set(seq, { resolve, reject });
+      open.set(seq, { resolve, reject, timer: setTimeout(slow, PATIENCE) });
       model.send({ ask: kind, body, from: own, seq });
     });
 
@@ -118,6 +121,7 @@ function connect(model) {
     waiting: () => open.size > 0,
     close() {
       model.off("msg:custom", receive);
+      for (const { timer } of open.values()) clearTimeout(timer);
       open.clear();
     },
   };
@@ -195,12 +199,16 @@ function hidePicture(el, kind) {
  *   view.onTheme(f)  f(dark), now and whenever it changes
  */
 function mount({ model, el }, { title, build }) {
-  const link = connect(model);
+  const link = connect(model, () => frame.isConnected && view.fail("The kernel has not answered yet: it is busy with a cell, or it was restarted; then run the cell again."));
   const trouble = h("div", { class: "ml-trouble", role: "alert" });
   const voice = h("div", { class: "ml-unseen", "aria-live": "polite", role: "status" });
   const root = h("div", { class: "ml-root" });
-  // Keys pressed in here are for the widget: in a notebook's command mode "x" would cut the cell.
-  const frame = h("section", { class: "ml", "aria-label": title, "data-lm-suppress-shortcuts": "true" }, trouble, root, voice);
+  const frame = h("section", { class: "ml", "aria-label": title }, trouble, root, voice);
+  // Keys pressed in here are for the widget: in a notebook's command mode "x" would cut the cell, and the arrows would
+  // leave it. JupyterLab looks for this on the focused element first, so it is set there and not on the frame alone.
+  const own = "data-lm-suppress-shortcuts";
+  frame.setAttribute(own, "true");
+  frame.addEventListener("focusin", (event) => event.target.setAttribute(own, "true"));
   const themed = [];
   const endings = [];
   let alive = true;
@@ -212,7 +220,7 @@ function mount({ model, el }, { title, build }) {
       voice.textContent = text;
     },
     fail(error) {
-      fill(trouble, h("strong", {}, "This did not work. "), String(error?.message ?? error));
+      fill(trouble, error?.message === undefined ? String(error) : [h("strong", {}, "This did not work. "), error.message]);
       trouble.dataset.shown = "true";
     },
     clear() {

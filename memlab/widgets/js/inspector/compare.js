@@ -61,7 +61,7 @@ function comparison({ hello, open }) {
   const lines = (results, moves) => {
     const [shownA, shownB] = [results.a.hits.length, results.b.hits.length];
     const height = ROW * Math.max(shownA, shownB, 1);
-    const y = (rank) => ROW * (rank - 0.5);
+    const y = (rank) => ROW * (rank - 1) + 24; // the middle of a row without the space below it
     const paths = [...moves.values()].map(({ a, b }) => {
       const inA = a !== null && a <= shownA;
       const inB = b !== null && b <= shownB;
