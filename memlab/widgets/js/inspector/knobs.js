@@ -133,7 +133,7 @@ function timeTravel(hello, knobs, set) {
   const last = Math.max(present, Date.parse(hello.facets.newest ?? 0) || 0, knobs.now ? Date.parse(knobs.now) : 0);
   const days = Math.max(1, Math.ceil((last - first) / DAY));
   const at = knobs.now ? Date.parse(knobs.now) : present;
-  const words = (now) => (now ? `${now.slice(0, 10)} ${now.slice(11, 16)} UTC` : "the present");
+  const words = (now) => (now ? `${now.slice(0, 10)} ${now.slice(11, 16)}` : "the present");
   const shown = h("output", { class: "in-now" }, words(knobs.now));
   const back = h("button", { type: "button", class: "in-small", disabled: !knobs.now, onclick: () => set({ now: null }, true) }, "present");
   const range = h("input", {
@@ -154,7 +154,7 @@ function timeTravel(hello, knobs, set) {
   });
   return h(
     "div",
-    { class: "in-travel", title: "ages are counted from this moment: recall as it was, or will be" },
+    { class: "in-travel", title: "ages are counted from this moment (UTC): recall as it was, or will be" },
     h("div", { class: "in-travel-head" }, h("span", { class: "in-label" }, "now"), shown, back),
     range,
   );
