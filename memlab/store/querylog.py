@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from memlab.store.connection import StoreFile
 
 KEEP_DAYS, KEEP = 90.0, 10_000
-_PAUSE = 0.5  # seconds from the first recall that waits until it is written down, with all that came meanwhile
+# Seconds from the first recall that waits until it is written down, with all that came meanwhile. Not too often: what
+# recalls keep of the file as it was (see memlab.store.kept) is forgotten whenever something is written.
+_PAUSE = 2.0
 _MOST_WAITING = 2_000
 _COLUMNS = (
     "id, recorded_at, source, query, filters, hit_limit, recency_boost, now, mode, note, encoder, settings, "
