@@ -334,7 +334,7 @@ def older(path) -> None:
     """Make a store one of version 3."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE query_log")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm004'")
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm004_query_log'")
         connection.execute("PRAGMA user_version = 3")
         connection.commit()
 
