@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from memlab.store import Filters, Memory, MemoryStore, PassagePolicy
     from memlab.widgets.inspector import inspect
     from memlab.widgets.labelling import label
+    from memlab.widgets.map import map
     from memlab.widgets.reopening import reopen
 
 # Public name to the module it lives in. Each is imported when it is first asked for.
@@ -72,6 +73,7 @@ _HOMES = {
     "evaluate": "memlab.evaluation",
     "inspect": "memlab.widgets.inspector",
     "label": "memlab.widgets.labelling",
+    "map": "memlab.widgets.map",
     "measure_recency": "memlab.evaluation",
     "compare_encoders": "memlab.evaluation",
     "profile": "memlab.retrieval",
@@ -114,6 +116,7 @@ __all__ = [
     "evaluate",
     "inspect",
     "label",
+    "map",
     "measure_recency",
     "profile",
     "project",

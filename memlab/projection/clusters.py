@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -20,9 +21,9 @@ from memlab.store.blocks import IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 12
-"""Most groups that are made unasked."""
-_SAMPLE = 2_000  # memories by which the number of groups is chosen
+LEAST, MOST = 4, 8
+"""Groups that are made unasked: fewer say little of some hundred memories, more cannot be told apart by colour."""
+_SAMPLE = 1_000  # memories by which the number of groups is chosen
 _MINIBATCH_FROM = 20_000
 _WORD = re.compile(r"[^\W\d_][\w]{2,}")
 
@@ -116,8 +117,8 @@ def _best(vectors: npt.NDArray[np.float32], n: int | None, seed: int) -> tuple[I
     chosen = None if n is None else min(n, different)
     if chosen is None:
         scores: dict[int, float] = {}
-        for groups in range(2, min(MOST, different - 1) + 1):
-            labels = _fitted(sample, groups, seed).labels_
+        for groups in range(LEAST if count >= 10 * LEAST else 2, min(MOST, different - 1) + 1):
+            labels = _fitted(sample, groups, seed, starts=1).labels_
             scores[groups] = float(silhouette_score(sample, labels, metric="cosine"))
         if not scores:
             return np.zeros(count, np.int64), 0.0
@@ -131,22 +132,21 @@ def _best(vectors: npt.NDArray[np.float32], n: int | None, seed: int) -> tuple[I
     return labels.astype(np.int64), quality
 
 
-def _fitted(vectors: npt.NDArray[np.float32], groups: int, seed: int) -> Any:
+def _fitted(vectors: npt.NDArray[np.float32], groups: int, seed: int, starts: int = 4) -> Any:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     if len(vectors) > _MINIBATCH_FROM:
-        return MiniBatchKMeans(groups, random_state=seed, n_init=3, batch_size=4096).fit(vectors)
-    return KMeans(groups, random_state=seed, n_init=4).fit(vectors)
+        return MiniBatchKMeans(groups, random_state=seed, n_init=starts, batch_size=4096).fit(vectors)
+    return KMeans(groups, random_state=seed, n_init=starts).fit(vectors)
 
 
 def _typical_words(
     store: MemoryStore, ids: Sequence[str], labels: IntArray, groups: int, most: int = 6
 ) -> tuple[tuple[str, ...], ...]:
-    """By group, the words with the largest ``tf * log(1 + A / f)``.
+    """By group, the words with the largest ``p * log(p / q)``.
 
-    ``tf`` is in how many of the group's memories a word stands, ``f`` in how many of all, ``A`` the mean number of
-    memories a group: class-based tf-idf (Grootendorst 2022, arXiv:2203.05794) on counts of memories, so that one long
-    memory does not name a group.
+    ``p`` is the share of the group's memories that have the word, ``q`` that of all: what the word adds to the
+    Kullback-Leibler divergence. Counted by memories, so that one long memory does not name a group.
     """
     counts = [Counter[str]() for _ in range(groups)]
     shown: dict[str, Counter[str]] = {}
@@ -165,11 +165,13 @@ def _typical_words(
     total = Counter[str]()
     for counted in counts:
         total.update(counted)
-    each = len(ids) / max(1, groups)
+    sizes = np.bincount(labels, minlength=groups) if len(labels) else np.zeros(groups, int)
     named = []
-    for counted in counts:
+    for counted, size in zip(counts, sizes.tolist(), strict=True):
         worth = {
-            word: n * float(np.log1p(each / total[word])) for word, n in counted.items() if n > 1 or len(counted) < 9
+            word: n / size * math.log((n / size) / (total[word] / len(ids)))
+            for word, n in counted.items()
+            if n > 1 or len(counted) < 9
         }
         best = sorted(worth, key=lambda word: (-worth[word], word))[:most]
         named.append(tuple(max(sorted(shown[word]), key=lambda form: shown[word][form]) for word in best))

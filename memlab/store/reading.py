@@ -317,6 +317,21 @@ class ReadView:
             known.update((row[0], row[1:]) for row in rows)
         return {number: known[number] for number in numbers if number in known}
 
+    def labels(self) -> dict[str, tuple[str | None, str, str | None, int, str]]:
+        """By id, of every live memory: project, category, source, importance, and created_at as stored."""
+        rows = self.connection.execute(
+            "SELECT id, project, category, source, importance, created_at FROM memories WHERE trashed_at IS NULL"
+        )
+        return {row[0]: row[1:] for row in rows}
+
+    def containing(self, text: str) -> list[str]:
+        """Ids of the live memories whose content, project, category or tags have this text, in upper or lower case."""
+        wanted = text.casefold()
+        rows = self.connection.execute(
+            "SELECT id, content, project, category, tags FROM memories WHERE trashed_at IS NULL"
+        )
+        return [row[0] for row in rows if any(part and wanted in part.casefold() for part in row[1:])]
+
     def repeated_contents(self) -> list[tuple[str, str]]:
         """Content and id of the live memories whose very content others have too, by number."""
         # Grouped by what the index over contents has, so that only contents that begin alike are read.

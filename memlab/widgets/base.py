@@ -116,7 +116,7 @@ class Widget:
         cell = current_cell()
         SHOWN.ran(cell)  # before the new view opens: two of them would be one too many
         if into is None:
-            self._picture = display(_marked(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            self._picture = display(_marked(bundle), metadata=_alternative(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._picture = into.picture
             self.refresh_picture()
@@ -147,7 +147,8 @@ class Widget:
     def refresh_picture(self) -> None:
         """Draw the picture again where it was shown last."""
         if self._picture is not None:
-            self._picture.update(_marked(self.picture()), raw=True)
+            bundle = self.picture()
+            self._picture.update(_marked(bundle), metadata=_alternative(bundle), raw=True)
 
     # -- questions and answers ---------------------------------------------------------------------------------------
 
@@ -197,6 +198,11 @@ def _marked(bundle: dict[str, Any]) -> dict[str, Any]:
     if "text/html" not in bundle:
         return bundle
     return {**bundle, "text/html": f'<div class="memlab-picture">{bundle["text/html"]}</div>'}
+
+
+def _alternative(bundle: dict[str, Any]) -> dict[str, Any]:
+    """The words in place of an image, where nbconvert and others look for them."""
+    return {"image/png": {"alt": bundle["text/plain"]}} if "image/png" in bundle else {}
 
 
 def source(names: Sequence[str]) -> str:
