@@ -13,7 +13,7 @@ from typing import IO, Any
 import click
 
 from memlab import __version__
-from memlab.cli import bench, checkup, demo, evaluation, files, mcp, memories, recall
+from memlab.cli import bench, checkup, demo, evaluation, files, log, mcp, memories, recall
 from memlab.cli.session import Session, db_option
 from memlab.errors import MemlabError
 
@@ -74,7 +74,7 @@ def cli(context: click.Context) -> None:
     context.ensure_object(Session)
 
 
-for _module in (demo, memories, recall, mcp, evaluation, bench, files, checkup):
+for _module in (demo, memories, recall, log, mcp, evaluation, bench, files, checkup):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 
