@@ -95,6 +95,9 @@ def test_fusion_recency_time_and_filters(lab, memories):
         "[...document.querySelectorAll('.in-hit .in-facts')].every((n) => n.textContent.includes('billing'))"
     )
     assert widget.get_by_role("checkbox", name="billing 12").is_visible(), "the list stays open"
+    notebook.execute("store.remember('A note of a new project.', project='ledger')")
+    widget.get_by_role("searchbox", name="Query").fill("failing webhooks")
+    widget.get_by_role("checkbox", name="ledger 1").wait_for()
     widget.get_by_role("button", name="as given").click()
     notebook.until("inspector.recall.trace.fusion", "ScoreFusion()")
     assert notebook.ask("bool(inspector.settings.filters)") is False

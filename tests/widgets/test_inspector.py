@@ -511,6 +511,11 @@ def test_facets_are_what_the_store_has(inspector):
     assert (facets["oldest"], facets["memories"]) == ("2026-01-01T00:00:00.000Z", 6)
 
 
+def test_facets_follow_the_store(inspector, store):
+    store.remember("Another project begins.", project="new")
+    assert [entry["value"] for entry in ask(inspector, "facets")["values"]["project"]] == ["billing", "search", "new"]
+
+
 def test_an_empty_store_and_an_empty_query(make_store):
     inspector = inspect(make_store("empty.db"))
     assert turned(inspector, query="")["blank"]

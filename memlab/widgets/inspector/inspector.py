@@ -233,6 +233,10 @@ class Inspector(Widget):
         self._turn(str(message["query"]), sides, tell=False)
         return self._results()
 
+    def on_facets(self, _message: Message) -> dict[str, Any]:
+        """What filters can be chosen from now; asked when the number of memories has changed."""
+        return facets(self.base.store)
+
     def on_open(self, message: Message) -> dict[str, Any]:
         """All about one memory, which is the selected one from now on."""
         recall = self._recalled("b" if message.get("side") == "b" and "b" in self._sides else "a")[0]

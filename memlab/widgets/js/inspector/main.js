@@ -190,6 +190,19 @@ function buildInspector(view) {
       if (results.a.none) fill(main, h("p", { class: "in-none" }, results.a.none));
     }
     refresh();
+    followStore();
+  }
+
+  /** Memories have come or gone: what filters can be chosen from may be another. */
+  async function followStore() {
+    if (results.a.recorded || results.a.searched === hello.facets.memories) return;
+    try {
+      const { body } = await link.latest("facets");
+      hello.facets = body;
+      drawPanel();
+    } catch (error) {
+      view.fail(error);
+    }
   }
 
   function codeBox() {
