@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -196,13 +196,18 @@ class LabellingSession:
 
     def candidates(self, query_id: str) -> tuple[str, ...]:
         """Ids of the memories to judge for a query, shuffled: its pool, and what was judged for it already."""
+        names = dict.fromkeys([*self._pool(query_id), *self._judgments.get(query_id, {})])
+        return shuffled(self._live(names), query_id, self.seed)
+
+    def _pool(self, query_id: str) -> tuple[str, ...]:
         query = self.query(query_id)
         if query_id not in self._pools:
             self._pools[query_id] = pool(self.retriever, query, self.depth)
-        store = self.retriever.store
-        judged = [name for name in self._judgments.get(query_id, {}) if name not in self._pools[query_id]]
-        there = [memory.memory_id for memory in store.get_many(judged) if memory.trashed_at is None]
-        return shuffled([*self._pools[query_id], *there], query_id, self.seed)
+        return self._pools[query_id]
+
+    def _live(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those that are not in the trash by now."""
+        return [one.memory_id for one in self.retriever.store.get_many(memory_ids) if one.trashed_at is None]
 
     def grade(self, query_id: str, memory_id: str) -> int | None:
         """The relevance that a memory was given; ``None`` if it was not judged."""
@@ -212,7 +217,8 @@ class LabellingSession:
     def finished(self, query_id: str) -> bool:
         """Whether the whole pool of a query is judged; one for which nothing was found is."""
         judged = self._judgments.get(query_id, {})
-        return all(memory_id in judged for memory_id in self.candidates(query_id))
+        left = [memory_id for memory_id in self._pool(query_id) if memory_id not in judged]
+        return not (left and self._live(left))
 
     def state(self, query_id: str) -> QueryState:
         """Where a query stands."""

@@ -143,6 +143,17 @@ def test_what_was_judged_is_shown_although_no_channel_finds_it_now(start, retrie
     assert start(depth=1).qrels.relevant("q1") == {outside}  # the judgment stays
 
 
+def test_a_memory_that_goes_to_the_trash_meanwhile_is_not_waited_for(start, retriever) -> None:
+    session = start(depth=6)
+    first, *others = session.candidates("q1")
+    for name in others:
+        session.mark("q1", name, 0)
+    assert not session.finished("q1")
+    retriever.store.forget(first)
+    assert session.finished("q1")
+    assert session.candidates("q1") == tuple(others)
+
+
 def test_judgments_of_other_queries_stay_in_the_file(start, path) -> None:
     path.write_text("query-id\tcorpus-id\tscore\nother\tsomewhere\t3\n")
     session = start()
