@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memlab.server.models import Contribution, HitItem, Item, MemoriesResult, RecallResult
 from memlab.server.words import as_text
 
-FACTS = {
+FACTS: dict[str, Any] = {
     "origin": "memory stored by an assistant",
     "content": "webhooks retry",
     "category": "decision",
