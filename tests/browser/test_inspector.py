@@ -227,6 +227,25 @@ def test_the_picture_gives_way_to_the_view_and_is_what_a_saved_notebook_keeps(la
     again.screenshot("inspector-saved", again.output(1))
 
 
+def test_a_page_that_is_loaded_again_goes_on_where_it_was(lab, memories):
+    notebook, widget = shown(lab, memories)
+    widget.get_by_role("button", name="RRF").click()
+    notebook.until("inspector.recall.trace.fusion", "RRF(k=60)")
+    before = notebook.ask("counts()")
+    notebook.save()
+    lab.page.reload()
+    lab.page.wait_for_function("window.jupyterapp && document.querySelector('#jp-main-dock-panel')")
+    lab.page.evaluate("jupyterapp.restored")
+    again = lab.open(notebook.path)
+    widget = live(again)
+    assert widget.get_by_role("button", name="RRF").get_attribute("aria-pressed") == "true"
+    assert order(widget) == again.ask("inspector.recall.ids")
+    assert not again.output(1).locator(".memlab-picture").is_visible()
+    assert again.ask("counts()[0]") == before[0]
+    widget.get_by_role("searchbox", name="Query").fill("search index")
+    again.until("inspector.query", "search index")
+
+
 def test_a_hundred_runs_of_its_cell_leave_nothing_behind(lab, memories):
     notebook, _ = shown(lab, memories, f"memlab.inspect(retriever, {QUERY!r})")
     before = notebook.ask("counts()")
@@ -255,7 +274,7 @@ def test_it_looks_right_in_light_and_dark(lab, memories):
         assert wide == [], "nothing sticks out"
     notebook.execute(
         "inspector.selected = None\n"
-        "inspector.settings_b = inspector.settings.replace(fusion='rrf', k=3, weights={'keyword': 3})"
+        "inspector.settings_b = inspector.settings.replace(fusion='rrf', k=3, weights={'keyword': 0.2})"
     )
     widget.locator(".in-compare").wait_for()
     notebook.screenshot("inspector-compare", widget)
