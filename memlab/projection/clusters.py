@@ -25,6 +25,7 @@ LEAST, MOST = 4, 8
 """Groups that are made unasked: fewer say little of some hundred memories, more cannot be told apart by colour."""
 _SAMPLE = 1_000  # memories by which the number of groups is chosen
 _MINIBATCH_FROM = 20_000
+_WORDS_OF = 10_000
 _WORD = re.compile(r"[^\W\d_][\w]{2,}")
 
 
@@ -136,7 +137,7 @@ def _fitted(vectors: npt.NDArray[np.float32], groups: int, seed: int, starts: in
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     if len(vectors) > _MINIBATCH_FROM:
-        return MiniBatchKMeans(groups, random_state=seed, n_init=starts, batch_size=4096).fit(vectors)
+        return MiniBatchKMeans(groups, random_state=seed, n_init=1, batch_size=4096, max_iter=20).fit(vectors)
     return KMeans(groups, random_state=seed, n_init=starts).fit(vectors)
 
 
@@ -150,6 +151,10 @@ def _typical_words(
     """
     counts = [Counter[str]() for _ in range(groups)]
     shown: dict[str, Counter[str]] = {}
+    if len(ids) > _WORDS_OF:
+        # Some thousand memories name a group as well as all of them.
+        rows = np.linspace(0, len(ids) - 1, _WORDS_OF).astype(np.int64)
+        ids, labels = [ids[row] for row in rows.tolist()], labels[rows]
     for start in range(0, len(ids), 4096):
         part = {memory.memory_id: memory for memory in store.get_many(ids[start : start + 4096])}
         for memory_id, label in zip(ids[start : start + 4096], labels[start : start + 4096].tolist(), strict=True):

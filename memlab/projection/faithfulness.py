@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from memlab.projection.space import VectorSpace
 from memlab.store.blocks import FloatArray, IntArray
 
+Distances = npt.NDArray[np.floating[Any]]
+
 EXACT_UP_TO = 4_000
 """Memories up to which all are looked at; of more, a sample."""
-SAMPLE = 1_000
+SAMPLE = 500
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def faithfulness(space: VectorSpace, coordinates: FloatArray, *, k: int = 10, se
     trust = continuity = kept = 0.0
     for start in range(0, len(anchors), 256):
         here = anchors[start : start + 256]
-        apart = -(space.vectors[here] @ space.vectors.T).astype(np.float64)
+        apart = -(space.vectors[here] @ space.vectors.T)
         on_picture = _squared_distances(coordinates, here)
         first = np.arange(len(here))
         apart[first, here] = on_picture[first, here] = -np.inf  # rank 0 is the memory itself
@@ -90,7 +94,7 @@ def _squared_distances(coordinates: FloatArray, rows: IntArray) -> FloatArray:
     return apart
 
 
-def _nearest(distances: FloatArray, k: int) -> IntArray:
+def _nearest(distances: Distances, k: int) -> IntArray:
     """The k nearest of each row, without the memory itself, which is at minus infinity."""
     picked = np.argpartition(distances, k, axis=1)[:, : k + 1]
     order = np.argsort(np.take_along_axis(distances, picked, axis=1), axis=1, kind="stable")
@@ -98,12 +102,12 @@ def _nearest(distances: FloatArray, k: int) -> IntArray:
     return nearest
 
 
-def _beyond(distances: FloatArray, neighbours: IntArray, k: int) -> float:
+def _beyond(distances: Distances, neighbours: IntArray, k: int) -> float:
     """By how many ranks neighbours of the other space lie outside of the k nearest here, added up."""
     total = 0.0
     limits = np.take_along_axis(distances, neighbours, axis=1)
     for at in range(neighbours.shape[1]):
         # Those nearer, of which the memory itself is one: the rank from 1 among the others.
-        ranks = (distances < limits[:, at, None]).sum(axis=1)
+        ranks = np.count_nonzero(distances < limits[:, at, None], axis=1)
         total += float(np.maximum(ranks - k, 0).sum())
     return total

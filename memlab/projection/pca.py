@@ -41,7 +41,8 @@ class PCA:
             axes[0] = vectors.mean(axis=0, dtype=np.float64)
         scatter = np.zeros((dimension, dimension))
         for start in range(0, count, _PART):
-            part = vectors[start : start + _PART] - axes[0]
+            # Unit vectors: in float32 their products are off by 1e-7, and take half the time.
+            part = vectors[start : start + _PART] - axes[0].astype(np.float32)
             scatter += part.T @ part
         values, directions = np.linalg.eigh(scatter)
         for at in range(min(2, dimension)):

@@ -35,6 +35,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 class MemoryMap(Widget):
     """All memories of a store as points; made by :func:`map`.
 
+    It shows the memories that were there when it was made; for those that came since, make another one.
+
     Attributes
     ----------
     projection : Projection

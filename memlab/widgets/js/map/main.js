@@ -2,6 +2,7 @@
 
 const MOVING_FOR = 160; // milliseconds after the last movement in which a part of the points stands for all
 const FRAME_BUDGET = 14; // milliseconds that the points may take of a frame while the map moves
+const MANY = 20_000; // memories from which comparing all of them is not done unasked
 const HELP = "Arrow keys move the map, plus and minus zoom, 0 shows all. N and P go from memory to memory, Enter selects, Shift Enter adds. L encircles what is in sight, Escape clears.";
 
 function build(view) {
@@ -303,8 +304,17 @@ function build(view) {
   }
   const fetched = new Set();
   function opened(name) {
-    if (name === "alike" && !fetched.has(name)) fetchList(name, "duplicates", drawAlike);
-    if (name === "alone" && !fetched.has(name)) fetchList(name, "outliers", drawAlone);
+    const [kind, show] = { alike: ["duplicates", drawAlike], alone: ["outliers", drawAlone] }[name] ?? [];
+    if (!kind || fetched.has(name)) return;
+    if (count <= MANY) {
+      fetchList(name, kind, show);
+      return;
+    }
+    // Every memory is compared with every other, and the kernel does nothing else meanwhile: not by a stray click.
+    const minutes = Math.max(1, Math.round(4 * (count / 100_000) ** 2));
+    fill(lists.panel(name),
+      h("p", { class: "mm-hint" }, `Comparing ${count.toLocaleString("en")} memories with one another takes about ${minutes} minute${minutes === 1 ? "" : "s"}.`),
+      h("div", { class: "mm-actions" }, h("button", { type: "button", onclick: () => fetchList(name, kind, show) }, "Compare them")));
   }
   async function fetchList(name, kind, show) {
     fetched.add(name);

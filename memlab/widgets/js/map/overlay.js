@@ -50,15 +50,22 @@ function overlayLayer() {
       const colour = lookOfList(list, dark);
       if (landing.place) {
         const [qx, qy] = place(...landing.place);
-        context.setLineDash(DASHES[list] ?? [4, 2]);
         for (const hit of [...hits].reverse()) {
           const [x, y] = at(hit.row);
-          context.globalAlpha = Math.max(0.35, 1 - 0.07 * (hit.rank - 1));
-          context.lineWidth = Math.max(1.2, 3.2 - 0.25 * (hit.rank - 1));
-          context.strokeStyle = colour;
+          const wide = Math.max(1.5, 3.2 - 0.25 * (hit.rank - 1));
           context.beginPath();
           context.moveTo(qx, qy);
           context.lineTo(x, y);
+          // A line in the colour of the ground below, so that it can be followed through a crowd.
+          context.setLineDash([]);
+          context.globalAlpha = 0.75;
+          context.lineWidth = wide + 3;
+          context.strokeStyle = ground;
+          context.stroke();
+          context.setLineDash(DASHES[list] ?? [4, 2]);
+          context.globalAlpha = Math.max(0.55, 1 - 0.06 * (hit.rank - 1));
+          context.lineWidth = wide;
+          context.strokeStyle = colour;
           context.stroke();
         }
         context.globalAlpha = 1;
