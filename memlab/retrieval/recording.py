@@ -11,7 +11,7 @@ from memlab.retrieval.channels import KeywordChannel, PassageChannel, StemChanne
 from memlab.retrieval.fusion import RRF, ConvexFusion, ScoreFusion
 from memlab.retrieval.recency import RecencyRanker
 from memlab.store import MemoryStore
-from memlab.store.querylog import LoggedQuery
+from memlab.store.logged import LoggedQuery
 
 if TYPE_CHECKING:
     from memlab.retrieval.recall import Recall

@@ -2,8 +2,9 @@
 
 from memlab.store.encoding import AUTO, PassagePolicy
 from memlab.store.filters import Filters
+from memlab.store.logged import LoggedQuery
 from memlab.store.maintenance import CheckReport, StoreStats
-from memlab.store.querylog import LoggedQuery, QueryLog
+from memlab.store.querylog import QueryLog
 from memlab.store.records import Memory
 from memlab.store.remembering import BulkResult
 from memlab.store.store import MemoryStore, Revision, StoredPassage

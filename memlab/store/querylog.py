@@ -12,31 +12,26 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memlab.checks import number, whole
+from memlab.checks import whole
 from memlab.errors import InvalidValue
-from memlab.store.filters import Filters
-from memlab.timestamps import format_time, from_stored, parse_time
+from memlab.store.logged import COLUMNS, KEEP, KEEP_DAYS, LoggedQuery, Retention, entry_of, row_of
+from memlab.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from memlab.store.connection import StoreFile
 
-KEEP_DAYS, KEEP = 90.0, 10_000
 # Seconds from the first recall that waits until it is written down, with all that came meanwhile. Not too often: what
 # recalls keep of the file as it was (see memlab.store.kept) is forgotten whenever something is written.
 _PAUSE = 2.0
 _MOST_WAITING = 2_000
-_COLUMNS = (
-    "id, recorded_at, source, query, filters, hit_limit, recency_boost, now, mode, note, encoder, settings, "
-    "milliseconds, hits"
-)
 SOURCE: ContextVar[str] = ContextVar("SOURCE", default="")
 """Who asks, where that is known better than by whoever turned the log on; see :func:`asked_by`."""
 
@@ -49,91 +44,6 @@ def asked_by(source: str) -> Iterator[None]:
         yield
     finally:
         SOURCE.reset(before)
-
-
-@dataclass(frozen=True)
-class LoggedQuery:
-    """One recall as it was recorded.
-
-    Attributes
-    ----------
-    query : str
-        As it was asked; NUL and lone surrogates, which no recall reads, are blanks.
-    filters : Filters
-    limit : int
-    recency_boost : bool
-        Whether the boost was on.
-    now : datetime
-        The moment that ages were counted from.
-    mode, note : str
-        As in the trace.
-    encoder : str or None
-        Whose query vector it was.
-    settings : mapping of str to Any
-        The retriever as JSON values; ``memlab.replay`` and ``memlab.reopen`` make one of them again.
-    milliseconds : float
-        What the recall took.
-    hits : tuple of (str, float)
-        Memory ids with their scores, best first.
-    id : int
-        Number in the log; 0 for one that is not in it yet.
-    recorded_at : datetime or None
-    source : str
-        Who asked.
-    """
-
-    query: str
-    filters: Filters
-    limit: int
-    recency_boost: bool
-    now: datetime
-    mode: str
-    note: str
-    encoder: str | None
-    settings: Mapping[str, Any]
-    milliseconds: float
-    hits: tuple[tuple[str, float], ...]
-    id: int = 0
-    recorded_at: datetime | None = None
-    source: str = ""
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The memory ids of the hits, best first."""
-        return tuple(memory_id for memory_id, _ in self.hits)
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How much of the log stays: both bounds hold.
-
-    Parameters
-    ----------
-    days : float or None
-        Age; ``None`` for no bound.
-    count : int or None
-    """
-
-    days: float | None = KEEP_DAYS
-    count: int | None = KEEP
-
-    def __post_init__(self) -> None:
-        if self.days is not None:
-            object.__setattr__(self, "days", number(self.days, "keep_days"))
-        if self.count is not None:
-            object.__setattr__(self, "count", whole(self.count, "keep", least=0))
-
-    def apply(self, connection: sqlite3.Connection, now: datetime) -> int:
-        """Delete what is older or more; how many were."""
-        gone = 0
-        if self.days is not None:
-            with contextlib.suppress(OverflowError):  # longer than there have been years
-                bound = format_time(now - timedelta(days=self.days))
-                gone += connection.execute("DELETE FROM query_log WHERE recorded_at < ?", (bound,)).rowcount
-        if self.count is not None:
-            newest = "(SELECT id FROM query_log ORDER BY id DESC LIMIT 1 OFFSET ?)"
-            gone += connection.execute(f"DELETE FROM query_log WHERE id <= {newest}", (self.count,)).rowcount
-        return gone
 
 
 @dataclass(eq=False)
@@ -281,14 +191,14 @@ class QueryLog:
         rows = []
         for one in batch:
             try:
-                rows.append(_row(one))
+                rows.append(row_of(one.make(), one.recorded_at, one.source))
             except Exception as error:  # somebody's own channel or fusion may raise anything
                 self._lose(1, str(error))
         retention = self._retention
         try:
             with self._file.write_aside() as connection:
-                marks = ", ".join("?" * len(_COLUMNS.split(", ")))
-                connection.executemany(f"INSERT INTO query_log ({_COLUMNS}) VALUES ({marks})", rows)
+                marks = ", ".join("?" * len(COLUMNS.split(", ")))
+                connection.executemany(f"INSERT INTO query_log ({COLUMNS}) VALUES ({marks})", rows)
                 if retention is not None:
                     retention.apply(connection, self._clock())
         except Exception as error:  # locked, full, damaged, closed: the log is not worth an end of the thread
@@ -357,7 +267,7 @@ class QueryLog:
         with self._reading() as connection:
             if connection is None:
                 return []
-            return [_entry(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM query_log {rest}", values)]
+            return [entry_of(row) for row in connection.execute(f"SELECT {COLUMNS} FROM query_log {rest}", values)]
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -405,59 +315,6 @@ class QueryLog:
         state = f"recording as {self._source!r}" if self.recording else "off; start() records recalls"
         lost = f", {self.lost:,} lost: {self.trouble}" if self.lost else ""
         return f"<QueryLog {len(self):,} recorded, {state}{lost}>"
-
-
-def _row(one: _Waiting) -> tuple[Any, ...]:
-    entry = one.make()
-    filters = {
-        name: format_time(value) if isinstance(value, datetime) else value
-        for name, value in entry.filters.given().items()
-    }
-    return (
-        None,
-        format_time(one.recorded_at),
-        _storable(one.source),
-        _storable(entry.query),
-        _json(filters),
-        entry.limit,
-        int(entry.recency_boost),
-        format_time(entry.now),
-        entry.mode,
-        _storable(entry.note),
-        entry.encoder,
-        _json(entry.settings),
-        entry.milliseconds,
-        _json(entry.hits),
-    )
-
-
-def _entry(row: tuple[Any, ...]) -> LoggedQuery:
-    at, recorded_at, source, query, filters, limit, boost, now, mode, note, encoder, settings, took, hits = row
-    return LoggedQuery(
-        query=query,
-        filters=Filters.of(json.loads(filters)),
-        limit=limit,
-        recency_boost=bool(boost),
-        now=parse_time(now, "now"),
-        mode=mode,
-        note=note,
-        encoder=encoder,
-        settings=json.loads(settings),
-        milliseconds=took,
-        hits=tuple((memory_id, score) for memory_id, score in json.loads(hits)),
-        id=at,
-        recorded_at=from_stored(recorded_at),
-        source=source,
-    )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))  # beyond ASCII as escapes, lone surrogates too
-
-
-def _storable(text: str) -> str:
-    """``text`` with a blank for each character that SQLite would not give back: what recall makes of them too."""
-    return "".join(" " if char == "\x00" or "\ud800" <= char <= "\udfff" else char for char in text)
 
 
 _OPEN: weakref.WeakSet[QueryLog] = weakref.WeakSet()
