@@ -132,7 +132,12 @@ class ReadView:
 
     def lookup(self) -> Lookup:
         """Who has which token and word: from memory if that is what the file has now, or else from the file."""
-        if self.index is not None and self.settled and (held := self.index.held(self.connection)) is not None:
+        if (
+            self.index is not None
+            and self.settled
+            and self.terms_ready
+            and (held := self.index.held(self.connection)) is not None
+        ):
             return InMemory(held, self.connection)
         return InFile(self.connection, self.frequencies())
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from sqlite_utils.migrations import Migrations
 
 APPLICATION_ID = 0x4D4C4142  # "MLAB", in the header of the file
-SCHEMA_VERSION = 5  # PRAGMA user_version: the number of migrations
+SCHEMA_VERSION = 6  # PRAGMA user_version: the number of migrations
 TERMS_SINCE = 2  # the schema version that brought the term index
 SIZE_SINCE = 3  # the one for large stores: many memories written around the triggers, codes of vectors
 LOG_SINCE = 4  # the one that brought the query log
 PROJECTIONS_SINCE = 5  # the one that keeps pictures of the vectors
+LABELS_LOGGED_SINCE = 6  # the one whose change log has every change of what is looked for by words
 CHANGES_KEPT = 20_000
 
 # SQL for "this column, in the stored form of a time"; NULL when it is no time at all. The modifier makes SQLite carry
@@ -416,6 +417,17 @@ CREATE TRIGGER memory_numbers_projection_deleted AFTER DELETE ON memory_numbers 
 END;
 """
 
+# The change log had what concerns vectors; an index of words in memory (memlab.store.keywords) must hear of a new
+# project or tag too, and of a new text for a memory that waits for its vector.
+_LABELS_LOGGED = f"""
+CREATE TRIGGER memories_labels_logged
+AFTER UPDATE OF content, category, project, tags, related_files ON memories
+WHEN NEW.id IS OLD.id AND NEW.trashed_at IS NULL
+    AND ({_any_changed("content", "category", "project", "tags", "related_files")}) BEGIN
+    INSERT INTO memory_changes (number) SELECT number FROM memory_numbers WHERE id = NEW.id;
+END;
+"""
+
 
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script (sqlite-utils asks after every character whether one is complete: half a second)."""
@@ -434,6 +446,7 @@ STEPS = {
     "m003_size": _BULK + _CODES,
     "m004_query_log": _QUERY_LOG,
     "m005_projections": _PROJECTIONS,
+    "m006_labels_logged": _LABELS_LOGGED,
 }
 # Where sqlite-utils keeps the record, as it makes the table itself.
 _RECORD = """

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from memlab import Filters, MemoryStore
 from memlab.retrieval import StemChannel
-from memlab.retrieval.channels import Query
-from memlab.store import keywords, postings
+from memlab.retrieval.channels import ChannelHit, Query
+from memlab.store import keywords, postings, schema
 from memlab.store.analysis import analyse
 from memlab.store.keywords import InMemory
 from memlab.store.lookup import InFile
@@ -90,6 +90,15 @@ def answers(store: MemoryStore, text: str, filters: Filters, channel: StemChanne
         numbers = [number for (number,) in view.connection.execute("SELECT number FROM memory_numbers")]
         scores = channel.score(Query(text), view, numbers)
         return found.hits, found.note, scores, [channel.locate(Query(text), view, n, NOTHING) for n in numbers]
+
+
+def hits(store: MemoryStore, text: str, held: bool) -> tuple[ChannelHit, ...]:
+    with store.view() as view:
+        if held:
+            assert isinstance(view.lookup(), InMemory)
+        else:
+            view.index = None
+        return StemChannel().search(Query(text), view, 50, NOTHING).hits
 
 
 @MANY
@@ -213,7 +222,10 @@ def test_the_channel_says_the_same_after_every_write(
         store.remember_many(contents, progress=False)
         for what, words, at in writes:
             hold(store)
+            before = len(store)
             change(store, what, words, at)
+            with store.view() as view:  # it followed, but from or to nothing
+                assert isinstance(view.lookup(), InMemory) == (before > 0 and len(store) > 0)
             for filters in (Filters(), Filters(project=("p", label(words)))):
                 with store.view(filters) as view:
                     stale = channel.search(Query(text), view, 5, NOTHING)
@@ -238,7 +250,72 @@ def test_it_is_made_beside_the_answers_and_not_for_the_first(tmp_path: Path) -> 
         assert store._keywords.builds == 1
 
 
-def test_a_store_that_is_written_to_all_the_time_is_left_alone(tmp_path: Path) -> None:
+def test_many_small_writes_are_followed(tmp_path: Path) -> None:
+    channel = StemChannel()
+    with fresh(tmp_path) as store:
+        store.remember_many([f"retry number {i}" for i in range(300)], progress=False)
+        hold(store)
+        for i in range(60):
+            store.remember(f"retry jitter number {i} of {'many ' * (i % 3)}", memory_id=f"m-{i}")
+            if i % 3 == 0:
+                store.update(f"m-{i}", content=f"number jitter {i}")
+            if i % 7 == 0:
+                store.forget(f"m-{i}")
+            for text in ("jitter number 7", "many retry"):
+                assert hits(store, text, True) == hits(store, text, False)
+        assert store._keywords.builds == 1
+        held = store._keywords._held
+        assert held is not None
+        assert len(held.parts) <= 8
+        store.change_category("note", "other")  # of all of them
+        with store.view() as view:
+            assert len(channel.search(Query("other"), view, 500, NOTHING).hits) == len(store)
+
+
+def test_writes_while_it_is_made_are_in_it(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        store.remember_many([f"retry number {i}" for i in range(1000)], progress=False)
+        for i in range(1000):
+            with store.view() as view:
+                view.hold_postings(0)
+                if isinstance(view.lookup(), InMemory):
+                    break
+            if i < 3:
+                store.remember(f"jitter {i}")
+                store.update(store.find(limit=None)[-1].memory_id, content=f"jitter of old {i}")
+        for text in ("jitter", "retry number 7", "old"):
+            assert hits(store, text, True) == hits(store, text, False)
+
+
+@pytest.mark.parametrize("table", ["memory_terms", "memory_search"])
+def test_a_change_that_is_in_no_log_gives_it_up(tmp_path: Path, table: str) -> None:
+    with fresh(tmp_path) as store:
+        store.remember_many(["retry one", "retry two", "retry three"], progress=False)
+        hold(store)
+        store.db.execute(f"DELETE FROM {table} WHERE rowid = 2")
+        with store.view() as view:
+            assert isinstance(view.lookup(), InFile)
+        assert answers(store, "retry", Filters(), StemChannel(), False) == answers(
+            store, "retry", Filters(), StemChannel(), False
+        )
+
+
+def test_more_changes_than_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keywords, "_MOST_CHANGED", 4)
+    with fresh(tmp_path) as store:
+        store.remember_many([f"retry {i}" for i in range(9)], progress=False)
+        hold(store)
+        store.remember_many([f"retry {i}" for i in range(3)], progress=False)
+        assert answers(store, "retry 1", Filters(), StemChannel(), True)[0]
+        store.remember_many([f"retry {i}" for i in range(5)], progress=False)
+        with store.view() as view:
+            assert isinstance(view.lookup(), InFile)
+        hold(store)
+        assert store._keywords.builds == 2
+
+
+def test_a_store_that_is_written_to_all_the_time_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "LABELS_LOGGED_SINCE", schema.SCHEMA_VERSION + 1)  # as in a file that cannot be written
     begun = []
     with fresh(tmp_path) as store:
         store.remember_many([f"retry number {i}" for i in range(3000)], progress=False)
