@@ -6,10 +6,11 @@ is beyond ASCII only SQLite knows: runs with such characters are cut by a tokeni
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from functools import lru_cache
 
 _RUNS = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
@@ -71,12 +72,27 @@ class Cutter:
 def _as_sqlite_does(texts: Sequence[str]) -> list[str]:
     """The words of each text, joined by spaces."""
     found: list[list[str]] = [[] for _ in texts]
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(
-            "CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2')"
-        )
-        connection.execute("CREATE VIRTUAL TABLE words USING fts5vocab (texts, instance)")
-        connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
-        for word, at in connection.execute('SELECT term, doc FROM words ORDER BY doc, "offset"'):
-            found[at].append(word)
+    connection = _tokenizer()
+    connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
+    for word, at in connection.execute('SELECT term, doc FROM words ORDER BY doc, "offset"'):
+        found[at].append(word)
+    connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
+    _local.held = (os.getpid(), connection)  # nothing went wrong: it serves again
     return [" ".join(words) for words in found]
+
+
+_local = threading.local()
+
+
+def _tokenizer() -> sqlite3.Connection:
+    """A database in memory of the calling thread, with an empty search index and its vocabulary."""
+    held: tuple[int, sqlite3.Connection] | None = getattr(_local, "held", None)
+    _local.held = None
+    if held is not None and held[0] == os.getpid():  # no connection crosses a fork
+        return held[1]
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(
+        "CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2')"
+    )
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5vocab (texts, instance)")
+    return connection
