@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from memlab.store.records import check_importance, check_strings
 from memlab.timestamps import format_time, parse_time
 
 Strings = str | Iterable[str] | None
+_MOST_MARKS = 500
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,13 @@ class Filters:
         for name in ("project", "category", "subcategory", "source"):
             values = getattr(self, name)
             if values is not None:
-                result[name] = (f"m.{name} IN ({', '.join('?' * len(values))})", list(values))
+                listed, given = _listed(values)
+                result[name] = (f"m.{name} IN ({listed})", given)
         if self.tags is not None:
             tags: tuple[str, ...] = self.tags  # type: ignore[assignment]
-            marks = ", ".join("?" * len(tags))
-            found = f"(SELECT count(DISTINCT value) FROM json_each(m.tags) WHERE value IN ({marks}))"
-            result["tags"] = (f"{found} >= ?", [*tags, 1 if self.tag_match == "any" else len(tags)])
+            listed, given = _listed(tags)
+            found = f"(SELECT count(DISTINCT value) FROM json_each(m.tags) WHERE value IN ({listed}))"
+            result["tags"] = (f"{found} >= ?", [*given, 1 if self.tag_match == "any" else len(tags)])
         if self.min_importance is not None:
             result["min_importance"] = ("m.importance >= ?", [self.min_importance])
         if self.max_importance is not None:
@@ -119,6 +122,13 @@ class Filters:
     def __repr__(self) -> str:
         shown = {k: format_time(v) if isinstance(v, datetime) else v for k, v in self.given().items()}
         return "Filters(" + ", ".join(f"{name}={_plain(value)!r}" for name, value in shown.items()) + ")"
+
+
+def _listed(values: Sequence[str]) -> tuple[str, list[Any]]:
+    """SQL for the inside of an IN (), and its parameters: one in all where a statement could not have one a value."""
+    if len(values) <= _MOST_MARKS:
+        return ", ".join("?" * len(values)), list(values)
+    return "SELECT value FROM json_each(?)", [json.dumps(values, ensure_ascii=False)]
 
 
 def _plain(value: Any) -> Any:

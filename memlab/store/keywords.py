@@ -29,7 +29,7 @@ MOST = 200_000
 MOST_TOKENS = 10_000_000
 """... and tokens of all of them: they take about 12 bytes each, words and names included."""
 _SLICE = 128  # memories read at a time
-_LEAST = 0.002  # seconds of work after an answer
+_SHARE, _LEAST = 4, 0.02  # work after an answer: so many times what the answer took, and at least so many seconds
 _MOST_PATIENCE = 255
 
 _MOST_CHANGED = 2000  # memories that are read anew at once; where more changed, so did too much
@@ -201,7 +201,7 @@ class KeywordIndex:
         self._builder: Builder | None = None
         self._state: State | None = None  # at which the building began, or of what cannot be built
         self._refused = False
-        self._patience = self._waited = 0  # recalls to let pass before the work begins
+        self._patience, self._waited = 1, 0  # recalls to let pass before the work begins; one may be all there are
         self.builds = self.follows = 0  # for tests
 
     def _after_fork(self) -> None:
@@ -225,7 +225,7 @@ class KeywordIndex:
             return held if held is not None and held.state == state else None
 
     def advance(self, connection: sqlite3.Connection, seconds: float) -> None:
-        """Spend about so long on making the index, if there is none; of what is seen the same holds."""
+        """Go on with the index, if there is none, after an answer that took so long; of what is seen the same holds."""
         if self._held is not None or not self._lock.acquire(blocking=False):
             return  # it is there, or another thread is at it
         try:
@@ -243,14 +243,15 @@ class KeywordIndex:
                 self._state, self._builder, self._waited = state, None if self._refused else Builder(), 0
             self._waited += 1
             if not self._refused and self._waited > self._patience:
-                self._go_on(connection, state, perf_counter() + max(seconds, _LEAST))
+                self._go_on(connection, state, perf_counter() + max(_SHARE * seconds, _LEAST))
         finally:
             self._lock.release()
 
     def _go_on(self, connection: sqlite3.Connection, state: State, until: float) -> None:
         assert self._builder is not None
         assert self._state is not None
-        while perf_counter() < until:
+        more = True
+        while more:
             read = _read(connection, _AFTER, self._builder.last, _SLICE)
             if read is None:
                 self._refused, self._builder = True, None
@@ -261,6 +262,7 @@ class KeywordIndex:
                 except BaseException:
                     self._builder = self._state = None  # half added
                     raise
+                more = perf_counter() < until
                 continue
             part, began = self._builder.part(), self._state
             self._builder = self._state = None

@@ -142,7 +142,7 @@ class ReadView:
         return InFile(self.connection, self.frequencies())
 
     def hold_postings(self, seconds: float) -> None:
-        """Go on with the index in memory, if it is not made yet, for about so long."""
+        """Go on with the index in memory, if it is not made yet, after an answer that took so long."""
         if self.index is not None and self.settled and self.terms_ready:
             self.index.advance(self.connection, seconds)
 

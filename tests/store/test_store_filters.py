@@ -265,3 +265,15 @@ def test_filters_that_are_remembered_do_not_pile_up(make_store):
         with store.view(Filters(project=f"p{i}")) as view:
             assert len(view.allowed()) == 1
     assert len(store._file.connection().passing) == 16
+
+
+@pytest.mark.parametrize("name", ["project", "category", "subcategory", "source", "tags"])
+def test_more_values_than_a_statement_takes(varied, name):
+    wanted = ["a", 'q"q', "日本", "[]", "5"]
+    few = Filters(**{name: wanted})
+    many = Filters(**{name: [*wanted, *(f"nobody's {i}" for i in range(300_000))]})
+    assert varied.find(many) == varied.find(few) != []
+    with varied.view(many) as view, varied.view(few) as other:
+        np.testing.assert_array_equal(view.allowed(), other.allowed())
+    if name == "tags":
+        assert varied.find(many, tag_match="all") == []
