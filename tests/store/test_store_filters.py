@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import numpy as np
 import pytest
@@ -270,8 +271,10 @@ def test_filters_that_are_remembered_do_not_pile_up(make_store):
 @pytest.mark.parametrize("name", ["project", "category", "subcategory", "source", "tags"])
 def test_more_values_than_a_statement_takes(varied, name):
     wanted = ["a", 'q"q', "日本", "[]", "5"]
-    few = Filters(**{name: wanted})
-    many = Filters(**{name: [*wanted, *(f"nobody's {i}" for i in range(300_000))]})
+    given: dict[str, Any] = {name: wanted}
+    few = Filters(**given)
+    given[name] = [*wanted, *(f"nobody's {i}" for i in range(300_000))]
+    many = Filters(**given)
     assert varied.find(many) == varied.find(few) != []
     with varied.view(many) as view, varied.view(few) as other:
         np.testing.assert_array_equal(view.allowed(), other.allowed())
