@@ -29,7 +29,8 @@ _Item = TypeVar("_Item")
 TEN = 10
 _RUNS = 200  # most runs of one measurement
 _WARM = 5
-_MEASUREMENTS = 7  # that take questions from the deal
+_REPEATS = 10
+_MEASUREMENTS = 8  # that take questions from the deal
 _BULK = 96  # notes encoded at once
 _COLD = 5
 _LEAST_RATES = 2
@@ -118,6 +119,7 @@ def measure(
     run = _Run(subject, found, seconds, references, say)
     steps: list[tuple[str, Callable[[], None]]] = [
         ("vector channel", run.vectors),
+        ("first answers", run.first_keywords),
         ("keyword channel", run.keywords),
         ("recall, query vector given", run.recall_given),
         ("opening", run.opening),
@@ -241,6 +243,19 @@ class _Run:
         if several:
             times = [self.search(PassageChannel(), query).milliseconds for query in asked[:50]]
             self.add("passage", "passage channel, best ten", "ms", times)
+
+    def first_keywords(self) -> None:
+        """The keyword channel's answers until it has the postings in memory, which it makes beside them."""
+        _, asked = self.questions()
+        spent: list[float] = []
+        for ((number, query),) in blocks(list(enumerate(asked * _REPEATS)), 4 * self.seconds, size=1):
+            with self.store.view() as view:
+                if view.lookup().quick:
+                    break
+            result = self.search(StemChannel(), query)
+            if number < len(asked):  # asked again they only take the postings further
+                spent.append(result.milliseconds)
+        self.add("keyword_first", "keyword channel (stems), first answers", "ms", spent)
 
     def keywords(self) -> None:
         """Both keyword channels against plain OR, and against themselves without their shortcut."""

@@ -29,7 +29,7 @@ MOST = 200_000
 MOST_TOKENS = 10_000_000
 """... and tokens of all of them: they take about 12 bytes each, words and names included."""
 _SLICE = 128  # memories read at a time
-_SHARE, _LEAST = 4, 0.02  # work after an answer: so many times what the answer took, and at least so many seconds
+_SHARE, _LEAST = 2, 0.02  # work after an answer: so many times what the answer took, and at least so many seconds
 _MOST_PATIENCE = 255
 
 _MOST_CHANGED = 2000  # memories that are read anew at once; where more changed, so did too much
