@@ -101,7 +101,8 @@ def main() -> None:
     given = sample()
     records = given.records
     queries = [query.text for query in given.queries]
-    queries = (queries * (options.calls // len(queries) + 1))[: options.calls]
+    rounds = options.calls // len(queries) + 1
+    queries = [f"{query} {turn}" if turn else query for turn in range(rounds) for query in queries][: options.calls]
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "memory.db"
         encoder = memlab.HashingEncoder(384) if options.encoder == "hashing" else memlab.MiniLM()
@@ -122,20 +123,33 @@ def main() -> None:
                 http: dict[str, list[float]] = {"auto": [], "legacy": []}
                 library: list[float] = []
                 for at in range(0, len(queries), 20):  # in turns, so that what else the machine does hits all alike
-                    library += by_library(retriever, queries[at : at + 20])
+                    some = queries[at : at + 20]
+                    library += by_library(retriever, some)
                     for mode, spent in http.items():
-                        spent += anyio.run(over_http, server, queries[at : at + 20], mode)
+                        # Other texts, so that each way has to encode them: the last queries' vectors are kept.
+                        spent += anyio.run(over_http, server, [f"{query} {mode}" for query in some], mode)
                 inside = [call.milliseconds / 1000 for call in server.calls if call.recall is not None]
             told("recall in the library", library)
             told("recall as a tool, measured in the server", inside)
             told("recall over HTTP, 2026-07-28, with its client", http["auto"])
             told("recall over HTTP, 2025-11-25, with its client", http["legacy"])
-        starts = [start(db, queries[0]) for _ in range(options.starts)]
+        starts, alone = [], []
+        for _ in range(options.starts):
+            alone.append(start_sdk())
+            starts.append(start(db, queries[0]))
+        told("a process that imports the SDK and ends", alone)
         told("spawn to the answer of initialize", [each[0] for each in starts])
         told("spawn to the first recall of any kind", [each[1] for each in starts])
         told("spawn to the first hybrid recall", [each[2] for each in starts])
         empty = [start_empty(Path(folder) / f"new-{at}.db") for at in range(options.starts)]
         told("the same to initialize, making a new store", empty)
+
+
+def start_sdk() -> float:
+    """Seconds that a process takes to import the server half of the SDK and no more: no server answers sooner."""
+    begun = perf_counter()
+    subprocess.run([sys.executable, "-c", "import mcp.server"], check=True)
+    return perf_counter() - begun
 
 
 def start_empty(db: Path) -> float:
