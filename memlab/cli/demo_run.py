@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from memlab.cached import cache_home
 from memlab.cli.screen import console, plain, print_recall
 from memlab.cli.session import encoder_choice, waiting
 from memlab.errors import EncoderError, InvalidValue, MemlabError
@@ -118,7 +118,7 @@ def _demo_path(data: Sample, encoder: str | None) -> Path:
     """A file for this very sample and encoder in the cache folder, or in a temporary one if that cannot be written."""
     text = json_text([encoder or "minilm", *data.records])
     name = f"demo-{hashlib.sha256(text.encode('utf-8')).hexdigest()[:8]}.db"
-    folder = Path(platformdirs.user_cache_dir("memlab", appauthor=False))
+    folder = cache_home()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=folder):
@@ -169,7 +169,7 @@ def _prepare(out: Console, store: MemoryStore) -> None:
     from memlab.encoders import MiniLM
 
     encoder = store.encoder()
-    if not isinstance(encoder, MiniLM) or store.stats().memories:
+    if not isinstance(encoder, MiniLM):
         return
     with waiting("preparing the encoder, once"):
         done = encoder.try_to_prepare()

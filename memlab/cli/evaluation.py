@@ -178,6 +178,8 @@ def _print(results: Sequence[SetResult]) -> None:
             out.print()
         out.print(plain(f"{measure} x 100, mean over the queries", "bold"))
         out.print(_table(results, measure))
+    if len(results[0].evaluations) > 1:
+        out.print(plain("*: the best of its column; --json has the 95 % intervals", "dim"))
     for result in results:
         for note in result.notes:
             say(f"{result.name}: {note}")

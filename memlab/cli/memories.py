@@ -1,4 +1,4 @@
-"""Commands on single memories: remember, show, list, forget, restore, purge, stats."""
+"""Commands on single memories: remember, show, list, update, forget, restore, purge, stats."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from memlab.cli.session import (
     filter_options,
     filters_from,
     json_option,
+    time_from,
     waiting,
 )
 
@@ -35,16 +36,18 @@ def _values(memory: Memory) -> dict[str, Any]:
 @click.option("--subcategory", metavar="NAME")
 @click.option("--source", metavar="NAME", help="Where it comes from.")
 @click.option("--file", "related_files", multiple=True, metavar="PATH", help="A file it is about; repeat for several.")
-@click.option("--created-at", metavar="TIME", help="ISO 8601 with a zone. [default: now]")
+@click.option(
+    "--created-at", metavar="TIME", help="A day (its beginning in UTC), or a time with a zone. [default: now]"
+)
 @click.option("--id", "memory_id", metavar="ID", help="An id of your own. [default: made up]")
 @click.option("--key", "idempotency_key", metavar="KEY", help="Said again with the same content, nothing is added.")
 @encoder_option
 @json_option
 def remember(session: Session, content: str, encoder: str | None, as_json: bool, **values: Any) -> None:
     """Store CONTENT as a memory; `-` reads it from stdin. Makes the store if it is not there."""
-    if content == "-":
-        content = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").removesuffix("\n")
+    content = _content(content)
     with session.write(encoder, create=True) as store:
+        values["created_at"] = time_from(values["created_at"], "--created-at")
         given = {name: value for name, value in values.items() if value not in (None, ())}
         with waiting("remembering"):
             memory = store.remember(content, **given)
@@ -58,6 +61,10 @@ def remember(session: Session, content: str, encoder: str | None, as_json: bool,
             say(f"{', '.join(memory.duplicate_of)} has the same content; both are kept")
         if memory.pending:
             say(f"{_why_pending(store)}; found by its words until `memlab reembed` gives it a vector")
+
+
+def _content(given: str) -> str:
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape").removesuffix("\n") if given == "-" else given
 
 
 def _why_pending(store: MemoryStore) -> str:
@@ -141,6 +148,40 @@ def list_(session: Session, trash: bool, limit: int, as_json: bool, **options: A
         say(f"there are more; --limit {2 * limit} shows more of them")
 
 
+@command("update", short_help="Change a memory.")
+@click.argument("memory_id", metavar="ID")
+@click.argument("content", required=False)
+@click.option("--project", metavar="NAME", help="An empty one takes it away.")
+@click.option("--category", metavar="NAME")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="In place of those that it has; repeat for several.")
+@click.option("--importance", type=int, metavar="1-10")
+@click.option("--subcategory", metavar="NAME")
+@click.option("--source", metavar="NAME")
+@click.option("--file", "related_files", multiple=True, metavar="PATH", help="In place of those that it has.")
+@json_option
+def update(session: Session, memory_id: str, content: str | None, as_json: bool, **values: Any) -> None:
+    """Change the memory ID: its CONTENT (`-` reads it from stdin), or what the options name; the rest stays.
+
+    The former content becomes a revision, which `memlab show` shows.
+    """
+    given = {name: value for name, value in values.items() if value not in (None, ())}
+    if content is not None:
+        given["content"] = _content(content)
+    if not given:
+        raise click.UsageError("nothing to change: expected CONTENT or an option")
+    with session.write() as store:
+        with waiting("updating"):
+            memory = store.update(memory_id, **given)
+        from memlab.cli.screen import print_json, say
+
+        if as_json:
+            print_json(_values(memory))
+            return
+        click.echo(f"updated {memory.memory_id} in {store.path}")
+        if memory.pending:
+            say(f"{_why_pending(store)}; found by its words until `memlab reembed` gives it a vector")
+
+
 @command("forget", short_help="Move memories to the trash.")
 @click.argument("memory_ids", metavar="ID...", nargs=-1, required=True)
 def forget(session: Session, memory_ids: tuple[str, ...]) -> None:
@@ -206,4 +247,4 @@ def stats(session: Session, as_json: bool) -> None:
     out.print(facts_table(rows))
 
 
-COMMANDS = (remember, list_, show, forget, restore, purge, stats)
+COMMANDS = (remember, list_, show, update, forget, restore, purge, stats)

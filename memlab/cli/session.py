@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -168,8 +169,15 @@ def filters_from(options: dict[str, Any]) -> Filters:
 
     names = ("project", "category", "tags", "tag_match", "source", "min_importance", "created_after", "created_before")
     values = {name: options.pop(name) for name in names}
-    for name in ("created_after", "created_before"):
-        # A day alone is what people type; for the command line it means its beginning in UTC, as the help says.
-        if values[name] and _DAY.fullmatch(values[name]):
-            values[name] += "T00:00:00Z"
+    for name, option in (("created_after", "--after"), ("created_before", "--before")):
+        values[name] = time_from(values[name], option)
     return Filters(**{name: value for name, value in values.items() if value not in ((), None)})
+
+
+def time_from(text: str | None, option: str) -> datetime | None:
+    """The time that an option names; a day alone, which is what people type, is its beginning in UTC."""
+    from memlab.timestamps import parse_time
+
+    if text is None:
+        return None
+    return parse_time(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text, option)

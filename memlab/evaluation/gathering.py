@@ -76,6 +76,8 @@ def judged(queries: Sequence[LabelledQuery], qrels: Qrels) -> Judged:
         If no query has a judgment.
     """
     kept = tuple(query for query in queries if query.query_id in qrels.judgments)
+    if not kept and not qrels.judgments:
+        raise InvalidValue("nothing is judged yet: expected at least one query with a memory that is judged for it")
     if not kept:
         raise InvalidValue(
             f"none of the {counted([query.query_id for query in queries], 'query', 'queries')} has a judgment; the "

@@ -90,7 +90,8 @@ def visible(text: str) -> str:
 def headline(recall: Recall) -> str:
     """Mode, count and time of a recall."""
     trace = recall.trace
-    count = f"{len(recall)} hit{'' if len(recall) == 1 else 's'} of {trace.searched:,} memories"
+    memories = "memory" if trace.searched == 1 else "memories"
+    count = f"{len(recall)} hit{'' if len(recall) == 1 else 's'} of {trace.searched:,} {memories}"
     parts = [trace.mode, count, f"{sum(trace.timings.values()):.0f} ms"]
     if trace.filters:
         parts.append(repr(trace.filters).removeprefix("Filters(").removesuffix(")"))

@@ -84,6 +84,14 @@ class HybridRetriever:
             raise InvalidValue(f"channels: expected one or more channels with different names, found {names}")
         object.__setattr__(self, "depth", whole(self.depth, "depth", least=1))
         object.__setattr__(self, "limit", whole(self.limit, "limit", least=0))
+        if isinstance(self.fusion, type) or not callable(getattr(self.fusion, "contributions", None)):
+            raise InvalidValue(
+                f"fusion: expected RRF(), ConvexFusion(), ScoreFusion() or one of your own, found {self.fusion!r}"
+            )
+        if self.recency is not None and (
+            isinstance(self.recency, type) or not callable(getattr(self.recency, "factor", None))
+        ):
+            raise InvalidValue(f"recency: expected RecencyRanker() or None, found {self.recency!r}")
         weights = getattr(self.fusion, "weights", {})
         for name in weights:
             if name not in KNOWN_CHANNELS and name not in names:

@@ -297,7 +297,10 @@ def backup(connection: sqlite3.Connection, source: Path, target: Path, *, overwr
         if target.samefile(source):
             raise InvalidValue(f"backup: {target} is the store itself; choose another path")
         if not overwrite:
-            raise InvalidValue(f"backup: {target} exists already; choose another path or say overwrite=True")
+            raise InvalidValue(
+                f"backup: {target} exists already; choose another path, or say that it may be replaced "
+                "(overwrite=True; in a terminal --overwrite)"
+            )
     # mkstemp gives mode 0600, in the same folder so that the last step is one rename.
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -377,8 +377,8 @@ class MemoryStore:
     def update(
         self,
         memory_id: str,
-        *,
         content: str = KEEP,
+        *,
         project: str | None = KEEP,
         category: str = KEEP,
         tags: Iterable[str] | str | None = KEEP,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memlab import HashingEncoder, MemoryStore
+from memlab import HashingEncoder, HybridRetriever, MemoryStore, profile
 from memlab.cli import cli
 from memlab.cli.diagnosis import NEEDED, OPTIONAL
 from memlab.cli.session import default_path
@@ -168,11 +168,11 @@ def test_no_command_but_two_makes_a_store(run, db, arguments):
     [
         (["show", "nope"], "no memory has the id 'nope'"),
         (["forget", "m-1", "nope"], "no memory has the id 'nope'"),
-        (["recall", "x", "--now", "2026-01-01"], "time zone"),
+        (["recall", "x", "--now", "2026-01-01T10:00"], "--now: '2026-01-01T10:00' names no time zone"),
         (["recall", "x", "--limit", "-1"], "limit"),
         (["recall", "x", "--k", "-1"], "k:"),
         (["list", "--min-importance", "11"], "importance"),
-        (["list", "--after", "soon"], "ISO 8601"),
+        (["list", "--after", "soon"], "--after: expected an ISO 8601"),
         (["remember", " "], "white space"),
         (["remember", "x", "--importance", "0"], "1 to 10"),
         (["remember", "x", "--encoder", "minilm"], "hashing-384"),
@@ -224,7 +224,7 @@ def test_debug_shows_the_traceback(filled, monkeypatch):
 
 
 def test_recall_shows_rank_score_bar_words_and_numbers(run, filled):
-    out = run("recall", "how", "do", "webhooks", "retry?").stdout
+    out = run("recall", "how", "do", "webhooks", "retry?", "--k", 60).stdout
     assert out.splitlines()[0] == "“how do webhooks retry?”"
     assert "██ keyword   ▓▓ vector   ▒▒ passage" in out
     head = next(line for line in out.splitlines() if "m-1" in line)
@@ -232,7 +232,7 @@ def test_recall_shows_rank_score_bar_words_and_numbers(run, filled):
     assert "keyword #1 +0.0164   vector #1 +0.0164" in out
     assert "is number 1" not in out
     assert "m-1 is number 1 with 0.032787 = keyword" in " ".join(
-        run("recall", "webhooks retry", "--explain").stdout.split()
+        run("recall", "webhooks retry", "--k", 60, "--explain").stdout.split()
     )
 
 
@@ -491,3 +491,48 @@ def test_doctor_knows_the_dependencies_of_the_project():
     assert needed == set(NEEDED)
     extras = {re.split(r"[^\w.-]", text)[0] for texts in project["optional-dependencies"].values() for text in texts}
     assert set(OPTIONAL) <= extras
+
+
+def test_a_recall_is_the_one_that_python_gives(run, filled):
+    run("remember", "A battery is about to die when its voltage sags.", "--id", "m-1a")
+    run("remember", "Retry a failed webhook with jitter, and give up after an hour.", "--id", "m-1b")
+    told = json.loads(run("recall", "webhook jitter", "--now", NOW, "--json").stdout)
+    with MemoryStore(filled) as store:
+        asked = HybridRetriever(store).recall("webhook jitter", now=NOW)
+        classic = profile("classic", store).recall("webhook jitter", now=NOW)
+    assert told["hits"] == asked.as_dict()["hits"]
+    assert told["fusion"] == asked.trace.fusion
+    told = json.loads(run("recall", "webhook jitter", "--profile", "classic", "--now", NOW, "--json").stdout)
+    assert told["hits"] == classic.as_dict()["hits"] != asked.as_dict()["hits"]
+    assert "k=7" in json.loads(run("recall", "x", "--profile", "classic", "--k", 7, "--json").stdout)["fusion"]
+
+
+def test_update_changes_what_is_named_and_keeps_the_former_content(run, filled):
+    run("remember", "The port is 8080.", "--id", "m-p", "--project", "web", "--tag", "net")
+    assert run("update", "m-p", "The port is 9090.").stdout.startswith("updated m-p in ")
+    shown = json.loads(run("update", "m-p", "--project", "", "--importance", 9, "--json").stdout)
+    assert (shown["content"], shown["project"], shown["importance"], shown["tags"]) == (
+        "The port is 9090.",
+        None,
+        9,
+        ["net"],
+    )
+    assert [old["content"] for old in json.loads(run("show", "m-p", "--json").stdout)["revisions"]] == [
+        "The port is 8080."
+    ]
+    assert "nothing to change" in run("update", "m-p", code=2).stderr
+    assert "no memory has the id" in run("update", "nope", "x", code=1).stderr
+
+
+def test_a_day_alone_is_its_beginning_in_utc(run, filled):
+    run("remember", "A note of that day.", "--id", "m-d", "--created-at", "2026-01-03")
+    assert json.loads(run("show", "m-d", "--json").stdout)["created_at"] == "2026-01-03T00:00:00.000Z"
+    assert (
+        json.loads(run("recall", "note", "--now", "2026-01-05", "--json").stdout)["now"] == "2026-01-05T00:00:00.000Z"
+    )
+
+
+def test_advice_is_in_the_words_of_the_command_line(run, filled):
+    run("remember", "A note in the trash.", "--id", "m-t")
+    run("forget", "m-t")
+    assert "`memlab restore m-t`" in run("recall", "note", "--why-not", "m-t").stdout

@@ -235,3 +235,8 @@ def test_missing_memories(filled):
     assert missing_memories(filled, Qrels.of({"q": ["m01"]})) == ()
     with pytest.raises(InvalidValue, match=r"none of the relevant memories \(1 memory \(gone\)\)"):
         missing_memories(filled, Qrels.of({"q": ["gone"]}))
+
+
+def test_judgments_of_nothing_are_said_to_be_none(small):
+    with pytest.raises(InvalidValue, match="nothing is judged yet"):
+        judged(small.queries, Qrels({}))

@@ -444,3 +444,24 @@ def test_single_passages_are_looked_up_by_their_only_vector(make_store: Callable
     passages = {row.memory_id: part for row in found.trace.ranked if (part := row.of("passage"))}
     assert set(passages) == {"a", "b"}
     assert passages["a"].raw_score == pytest.approx(cosine(10), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"fusion": "rrf"}, r"fusion: expected RRF\(\).*found 'rrf'"),
+        ({"fusion": RRF}, "fusion: expected"),
+        ({"recency": 0.3}, r"recency: expected RecencyRanker\(\) or None, found 0.3"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused_at_once(
+    make_store: Callable[..., MemoryStore], changes: dict[str, Any], says: str
+) -> None:
+    retriever = HybridRetriever(make_store())
+    with pytest.raises(InvalidValue, match=says):
+        retriever.replace(**changes)
+
+
+def test_weights_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="weights: expected a mapping"):
+        RRF(weights=[1, 2])  # type: ignore[arg-type]
