@@ -80,9 +80,14 @@ def cells(widths: Iterable[float], total: int) -> list[int]:
 
 
 def visible(text: str) -> str:
-    """``text`` with control characters (ANSI codes too) shown as marks, not obeyed."""
+    """``text`` with control characters (ANSI codes too) shown as marks, not obeyed.
+
+    So are U+FFFE and U+FFFF, which no XML may have: one of them would break a whole SVG.
+    """
     return "".join(
-        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs") or char == "\u200d" else "\ufffd"
+        char
+        if char in "\n\t\u200d" or (unicodedata.category(char) not in ("Cc", "Cf", "Cs") and char not in "\ufffe\uffff")
+        else "\ufffd"
         for char in text
     )
 
@@ -102,6 +107,8 @@ def headline(recall: Recall) -> str:
 
 def no_hits(recall: Recall) -> str:
     """Why there are none, as far as the channels know."""
+    if not recall.trace.searched:
+        return "no hits: the store has no memories"
     said = dict.fromkeys(result.note for result in recall.trace.channels if result.ran and result.note)
     why = "; ".join(said) if recall.trace.limit else "the limit is 0"
     return f"no hits{': ' if why else ''}{why}"
