@@ -226,7 +226,7 @@ def _view_class(kind: type[Widget]) -> Any:
         ) from error
 
     namespace = {
-        "_esm": source(("common.js", *kind.scripts)),
+        "_esm": source(("common.js", "focus.js", *kind.scripts)),
         "_css": source(("common.css", *kind.styles)),
         "_kind": traitlets.Unicode("html").tag(sync=True),
         "__module__": kind.__module__,

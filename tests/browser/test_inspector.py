@@ -86,8 +86,11 @@ def test_fusion_recency_time_and_filters(lab, memories):
     now.focus()
     now.press("ArrowRight")
     notebook.until("inspector.settings.now is not None", True)
-    widget.get_by_role("button", name="present").click()
+    present = widget.get_by_role("button", name="present")
+    present.press("Enter")
     notebook.until("inspector.settings.now", None)
+    assert present.is_disabled()
+    lab.page.wait_for_function("document.activeElement.matches('input[type=range]')")
     widget.locator("summary", has_text="project").click()
     widget.get_by_role("checkbox", name="billing 12").check()
     notebook.until("inspector.settings.filters.project", ["billing"])
@@ -139,8 +142,12 @@ def test_why_not_by_words_and_its_remedy(lab, memories):
     choice = widget.locator(".in-choices button").first
     choice.wait_for()
     assert choice.inner_text() == "m-10"
-    choice.click()
-    widget.get_by_role("button", name="try it").first.click()
+    choice.press("Enter")
+    remedy = widget.get_by_role("button", name="try it").first
+    remedy.wait_for()
+    # The choice is gone; a letter that is typed now must not be a command of the notebook.
+    lab.page.wait_for_function("document.activeElement.closest('.in-why-answer')")
+    remedy.press("Enter")
     notebook.until("'m-10' in inspector.recall.ids", True)
     lab.page.wait_for_function("document.querySelector('.in-why-answer').textContent.includes('is among the hits')")
     widget.locator(".in-hit[data-id=m-10] .in-fulltext").wait_for()

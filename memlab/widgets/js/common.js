@@ -258,6 +258,7 @@ function mount({ model, el }, { title, build }) {
       if (!alive) return;
       el.replaceChildren(frame);
       endings.push(hidePicture(el, model.get("_kind")));
+      endings.push(keepFocus(frame));
       endings.push(followTheme(frame, (dark) => themed.forEach((changed) => changed(dark))));
       view.hello = body;
       view.buffers = buffers;
