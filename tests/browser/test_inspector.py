@@ -285,6 +285,16 @@ def test_it_looks_right_in_light_and_dark(lab, memories):
     )
     widget.locator(".in-compare").wait_for()
     notebook.screenshot("inspector-compare", widget)
+    # A long id leaves room for the button beside it, and the moves stay in their rows.
+    notebook.execute(f"store.remember('failing webhooks', memory_id='y' * 180); inspector.query = '{QUERY} failing'")
+    notebook.execute("inspector.selected = 'y' * 180")
+    widget.locator(".in-apart header button").wait_for()
+    lab.page.set_viewport_size({"width": 500, "height": 1500})
+    out = widget.evaluate(
+        "node => [...node.querySelectorAll('.in-move, .in-apart header button')].filter((each) => "
+        "each.getBoundingClientRect().right > each.closest('.in-short-row, .in-apart').getBoundingClientRect().right)"
+    )
+    assert out == []
     # Foreground and background differ, whatever the theme.
     for theme in ("light", "dark"):
         lab.theme(theme)
