@@ -28,7 +28,8 @@ def whole(value: object, name: str, *, least: int, most: int = MOST) -> int:
     """
     index = getattr(value, "__index__", None)
     if isinstance(value, bool) or index is None or not least <= index() <= most:
-        bounds = f"from {least} to {most}" if most != MOST else f"of at least {least}"
+        named = most != MOST or (index is not None and index() > most)
+        bounds = f"from {least} to {most}" if named else f"of at least {least}"
         raise InvalidValue(f"{name}: expected a whole number {bounds}, found {value!r}")
     return int(index())
 

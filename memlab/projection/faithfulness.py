@@ -44,6 +44,8 @@ class Faithfulness:
     sampled: int
 
     def __str__(self) -> str:
+        if not self.k:
+            return "There are too few memories to say how faithful the picture is."
         return (
             f"Of the {self.k} memories nearest to one in the full space, {self.kept:.0%} are among the {self.k} "
             f"nearest here (trustworthiness {self.trustworthiness:.2f}, continuity {self.continuity:.2f})."

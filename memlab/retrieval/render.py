@@ -80,9 +80,14 @@ def cells(widths: Iterable[float], total: int) -> list[int]:
 
 
 def visible(text: str) -> str:
-    """``text`` with control characters (ANSI codes too) shown as marks, not obeyed."""
+    """``text`` with control characters (ANSI codes too) shown as marks, not obeyed.
+
+    So are U+FFFE and U+FFFF, which no XML may have: one of them would break a whole SVG.
+    """
     return "".join(
-        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs") or char == "\u200d" else "\ufffd"
+        char
+        if char in "\n\t\u200d" or (unicodedata.category(char) not in ("Cc", "Cf", "Cs") and char not in "\ufffe\uffff")
+        else "\ufffd"
         for char in text
     )
 
@@ -103,6 +108,8 @@ def headline(recall: Recall) -> str:
 
 def no_hits(recall: Recall) -> str:
     """Why there are none, as far as the channels know."""
+    if not recall.trace.searched:
+        return "no hits: the store has no memories"
     said = dict.fromkeys(result.note for result in recall.trace.channels if result.ran and result.note)
     why = "; ".join(said) if recall.trace.limit else "the limit is 0"
     return f"no hits{': ' if why else ''}{why}"
@@ -220,6 +227,9 @@ def share_words(hit: Hit) -> list[str]:
 _INK = "background:#ffffff;color:#1b1b1b;text-align:left"
 _CARD = f"{_INK};border:1px solid #d0d0d0;border-collapse:collapse;max-width:62em"
 _CELL = f"{_INK};vertical-align:top;padding:0.45em 0.7em;border-top:1px solid #e4e4e4"
+# For words without an end. In a notebook that JupyterLab does not trust only the second form is left; it needs a width.
+_BREAK = "word-break:break-word"
+_WRAP = "max-width:40em;word-wrap:break-word"
 _CODE = "background:#f2f2f2;color:#1b1b1b"  # a dark theme has colours of its own for code
 _SMALL = "font-size:85%;color:#555555"
 
@@ -254,8 +264,8 @@ def _row(hit: Hit, top: float, words: tuple[str, ...]) -> str:
         f'<tr><td style="{_CELL};text-align:right"><b>{hit.rank}</b></td>'
         f'<td style="{_CELL};width:17em"><div style="width:15em;height:1.1em;background:#f0f0f0">{segments}</div>'
         f'<b>{hit.score:.4f}</b><div style="{_SMALL}">{numbers}</div></td>'
-        f'<td style="{_CELL}"><div>{_marked(excerpt(hit, 420, words))}</div>'
-        f'<div style="{_SMALL}">{code(hit.memory_id)} · {about}</div></td></tr>'
+        f'<td style="{_CELL};{_BREAK}"><div style="{_WRAP}">{_marked(excerpt(hit, 420, words))}</div>'
+        f'<div style="{_SMALL};{_WRAP}">{code(hit.memory_id)} · {about}</div></td></tr>'
     )
 
 

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any, ClassVar, NamedTuple
 
 from memlab.errors import MemlabError, MissingDependency
+from memlab.retrieval.render import visible
 from memlab.widgets.cells import SHOWN, current_cell, shell
 
 Message = Mapping[str, Any]
@@ -190,7 +191,7 @@ def error_words(error: Exception) -> dict[str, str]:
     text = str(error)
     if not isinstance(error, MemlabError):
         text = f"{type(error).__name__}: {text}"
-    return {"type": type(error).__name__, "message": text}
+    return {"type": type(error).__name__, "message": visible(text)}
 
 
 def _marked(bundle: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +226,7 @@ def _view_class(kind: type[Widget]) -> Any:
         ) from error
 
     namespace = {
-        "_esm": source(("common.js", *kind.scripts)),
+        "_esm": source(("common.js", "focus.js", *kind.scripts)),
         "_css": source(("common.css", *kind.styles)),
         "_kind": traitlets.Unicode("html").tag(sync=True),
         "__module__": kind.__module__,

@@ -42,7 +42,7 @@ def write_page(folder: Path, count: int) -> None:
     from memlab.widgets.base import source
     from memlab.widgets.map import MemoryMap
 
-    (folder / "map.js").write_text(source(("common.js", *MemoryMap.scripts)), encoding="utf-8")
+    (folder / "map.js").write_text(source(("common.js", "focus.js", *MemoryMap.scripts)), encoding="utf-8")
     css = source(("common.css", *MemoryMap.styles))
     page = (HERE / "map_frames.html").read_text(encoding="utf-8")
     (folder / "index.html").write_text(page.replace("%(css)s", css), encoding="utf-8")

@@ -86,8 +86,11 @@ def test_fusion_recency_time_and_filters(lab, memories):
     now.focus()
     now.press("ArrowRight")
     notebook.until("inspector.settings.now is not None", True)
-    widget.get_by_role("button", name="present").click()
+    present = widget.get_by_role("button", name="present")
+    present.press("Enter")
     notebook.until("inspector.settings.now", None)
+    assert present.is_disabled()
+    lab.page.wait_for_function("document.activeElement.matches('input[type=range]')")
     widget.locator("summary", has_text="project").click()
     widget.get_by_role("checkbox", name="billing 12").check()
     notebook.until("inspector.settings.filters.project", ["billing"])
@@ -139,8 +142,12 @@ def test_why_not_by_words_and_its_remedy(lab, memories):
     choice = widget.locator(".in-choices button").first
     choice.wait_for()
     assert choice.inner_text() == "m-10"
-    choice.click()
-    widget.get_by_role("button", name="try it").first.click()
+    choice.press("Enter")
+    remedy = widget.get_by_role("button", name="try it").first
+    remedy.wait_for()
+    # The choice is gone; a letter that is typed now must not be a command of the notebook.
+    lab.page.wait_for_function("document.activeElement.closest('.in-why-answer')")
+    remedy.press("Enter")
     notebook.until("'m-10' in inspector.recall.ids", True)
     lab.page.wait_for_function("document.querySelector('.in-why-answer').textContent.includes('is among the hits')")
     widget.locator(".in-hit[data-id=m-10] .in-fulltext").wait_for()
@@ -278,6 +285,16 @@ def test_it_looks_right_in_light_and_dark(lab, memories):
     )
     widget.locator(".in-compare").wait_for()
     notebook.screenshot("inspector-compare", widget)
+    # A long id leaves room for the button beside it, and the moves stay in their rows.
+    notebook.execute(f"store.remember('failing webhooks', memory_id='y' * 180); inspector.query = '{QUERY} failing'")
+    notebook.execute("inspector.selected = 'y' * 180")
+    widget.locator(".in-apart header button").wait_for()
+    lab.page.set_viewport_size({"width": 500, "height": 1500})
+    out = widget.evaluate(
+        "node => [...node.querySelectorAll('.in-move, .in-apart header button')].filter((each) => "
+        "each.getBoundingClientRect().right > each.closest('.in-short-row, .in-apart').getBoundingClientRect().right)"
+    )
+    assert out == []
     # Foreground and background differ, whatever the theme.
     for theme in ("light", "dark"):
         lab.theme(theme)

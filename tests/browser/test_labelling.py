@@ -131,9 +131,25 @@ def test_python_and_the_view_follow_each_other_and_a_query_is_added(lab, cells) 
     node.get_by_role("button", name="Add").click()
     notebook.until("labeller.current", "added-1")
     assert node.locator(".lb-query").inner_text() == "what is <b>bold</b>?"
+    node.get_by_role("textbox", name="Add a query").fill("webhooks")
+    node.get_by_role("textbox", name="Add a query").press("Enter")
+    notebook.until("labeller.current", "added-2")
     node.get_by_role("combobox", name="Go to query").select_option("q1")
     notebook.until("labeller.current", "q1")
-    assert notebook.ask("len(labeller.queries)") == 4
+    assert notebook.ask("len(labeller.queries)") == 5
+    # A text that is longer than its box is scrolled by the keys, and is what a screen reader says of the card.
+    notebook.execute(
+        "store.remember('webhooks ' + 'retry again. ' * 400, memory_id='long')\nlabeller.add_query('retry')"
+    )
+    long = card(node, "long")
+    long.focus()
+    assert "retry again" in long.evaluate(
+        "(card) => document.getElementById(card.getAttribute('aria-describedby')).innerText"
+    )
+    lab.page.keyboard.press("Tab")
+    for _ in range(3):
+        lab.page.keyboard.press("ArrowDown")
+    lab.page.wait_for_function("document.activeElement.matches('.lb-text') && document.activeElement.scrollTop > 0")
 
 
 def test_what_goes_wrong_is_said_and_nothing_is_lost(lab, cells) -> None:

@@ -16,6 +16,7 @@ def cells(memories):
         "from memlab.encoders import HashingEncoder\n"
         f"store = memlab.MemoryStore({str(memories())!r}, HashingEncoder(384))\n"
         f"store.remember({HOSTILE!r}, memory_id='<b onclick=alert(1)>h</b>')\n"
+        "store.remember('failing webhooks retry ' + 'x' * 900, memory_id='y' * 180)\n"
         "recall = memlab.HybridRetriever(store).recall("
         "'how do failing webhooks retry?', limit=6, recency_boost=True, now='2027-06-01T00:00:00Z')"
     )
@@ -61,6 +62,9 @@ def test_an_untrusted_notebook_without_a_kernel_still_shows_both(lab, cells) -> 
     notebook.screenshot("slope", notebook.output(2).locator("table").first)
     again = notebook.reopened()
 
+    # A word without an end widens nothing: the texts beside it would be cut off.
+    table = again.output(1).locator("table").first
+    assert table.evaluate("(node) => node.getBoundingClientRect().right <= innerWidth")
     for theme in ("light", "dark"):
         lab.theme(theme)
         left = seen(again.output(1))

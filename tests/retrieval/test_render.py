@@ -44,6 +44,10 @@ def test_cells_add_up(widths: list[float], total: int) -> None:
     assert all(abs(n - width / scale * total) <= 1 for n, width in zip(drawn, widths, strict=True))
 
 
+def test_an_empty_store_is_said_to_be_empty(make_store: Callable[..., MemoryStore]) -> None:
+    assert "no hits: the store has no memories" in repr(HybridRetriever(make_store()).recall("retry"))
+
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred\x1b[0m retry \u202eabc"
 
 

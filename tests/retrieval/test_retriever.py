@@ -251,6 +251,7 @@ def test_variants(hashed: MemoryStore) -> None:
     [
         ({"depht": 3}, "'depht' is no setting; the settings are store, channels"),
         ({"depth": 0}, "depth: expected a whole number of at least 1"),
+        ({"depth": 10**12}, "depth: expected a whole number from 1 to 1000000000, found"),
         ({"channels": ()}, "one or more channels"),
         ({"channels": (KeywordChannel(), KeywordChannel())}, "different names"),
         ({"fusion": RRF(weights={"keywords": 2})}, "'keywords' is no channel"),

@@ -109,6 +109,14 @@ def test_the_svg_is_whole_and_holds_no_markup_of_a_memory(recall) -> None:
     assert any(line.get("stroke-dasharray") for line in lines) == any(step.vote == "not counted" for step in steps)
 
 
+def test_characters_that_no_xml_may_have_do_not_break_the_picture(make_store) -> None:
+    store = make_store()
+    store.remember("webhook retry \ufffe\uffff\x00\x01\ud7ff\U0001f600 <svg>", memory_id="m\uffff")
+    slope = HybridRetriever(store).recall("webhook \uffff").slope()
+    assert "webhook retry \ufffd\ufffd" in "".join(ET.fromstring(slope.svg).itertext())
+    assert "\uffff" not in slope._repr_html_()
+
+
 def test_a_sanitised_slope_chart_still_has_its_picture_or_its_words(recall) -> None:
     left = Sanitised(recall.slope()._repr_html_())
     assert left.dropped == []

@@ -216,6 +216,9 @@ def test_set_from_python(inspector):
         ({"half_life_days": 0}, "half_life_days"),
         ({"now": "2026-01-01"}, "names no time zone"),
         ({"query": 3}, "query: expected text"),
+        ({"recency": 3}, "recency: expected a memlab.RecencyRanker, found int"),
+        ({"fusion": 3}, "fusion: expected a fusion or one of score, rrf, convex, found int"),
+        ({"weights": 3}, "weights: expected {channel: weight}, found int"),
     ],
 )
 def test_a_wrong_setting_changes_nothing(inspector, wrong, words):
@@ -224,6 +227,14 @@ def test_a_wrong_setting_changes_nothing(inspector, wrong, words):
         inspector.update(**wrong)
     assert words in str(caught.value)
     assert (inspector.query, inspector.settings) == before
+    assert ask(inspector, "hello")["state"]["results"]["a"]["hits"]
+
+
+@pytest.mark.parametrize("name", ["settings", "settings_b"])
+def test_settings_that_are_none_are_refused(inspector, name):
+    with pytest.raises(InvalidValue, match=r"settings: expected Settings or \{name: value\}, found int"):
+        setattr(inspector, name, 3)
+    assert inspector.settings_b is None
 
 
 def test_a_knob_that_is_wrong_is_refused_and_the_recall_stays(inspector):

@@ -316,7 +316,7 @@ def test_it_begins_at_the_first_query_that_is_not_finished(labeller, retriever, 
 
 def test_a_view_is_told_no_rank_and_no_score(labeller) -> None:
     told = labeller.answer("hello", {}).body
-    assert set(told["state"]["candidates"][0]) == {"id", "text", "more", "facts", "relevance"}
+    assert set(told["state"]["candidates"][0]) == {"id", "shown_id", "text", "more", "facts", "relevance"}
     assert tuple(row["id"] for row in told["state"]["candidates"]) == labeller.candidates
     assert told["grades"] == ["not relevant", "relevant"]
 
@@ -342,9 +342,13 @@ def test_the_questions_of_a_view(labeller) -> None:
 
 def test_stored_text_is_text_in_the_state_and_the_picture(retriever) -> None:
     retriever.store.remember("webhook <script>x</script> \x1b[31m", memory_id="<b>m</b>", project="<i>p</i>")
-    labeller = memlab.label(retriever, {"<u>q</u>": "webhook <img src=x onerror=y>"}, None, depth=9)
+    retriever.store.remember("webhook escapes", memory_id="m\x1b[31m\u202e")
+    labeller = memlab.label(retriever, {"<u>q</u>\x1b": "webhook <img src=x onerror=y>"}, None, depth=9)
     (row,) = [row for row in labeller.answer("hello", {}).body["state"]["candidates"] if row["id"] == "<b>m</b>"]
     assert "\x1b" not in row["text"]
+    state = labeller.answer("hello", {}).body["state"]
+    assert "m\ufffd[31m\ufffd" in [row["shown_id"] for row in state["candidates"]]
+    assert state["queries"][0]["shown_id"] == "<u>q</u>\ufffd"
     html = labeller.picture()["text/html"]
     assert "&lt;img src=x" in html
     assert "<img" not in html

@@ -96,7 +96,9 @@ def test_an_empty_store_has_an_empty_map(make_store):
     assert pixels(view.picture()["image/png"]).min() == 255
     assert len(view.selected) == len(view.outliers) == len(view.duplicates) == 0
     assert view.on_faith({})["k"] == 0
+    assert view.on_faith({})["sentence"] == "There are too few memories to say how faithful the picture is."
     view.colour = "cluster"
+    assert view.picture()["text/plain"] == "Map of a memory: no memory has a vector yet."
 
 
 def test_columns_take_few_values_and_count_the_rest(make_store):
@@ -177,7 +179,7 @@ def test_a_choice_can_be_set(view):
     assert view.selected["memory_id"].tolist() == ["m-2"]
     with pytest.raises(InvalidValue, match="'m-99' is not on the map"):
         view.selected = ["m-3", "m-99"]
-    for wrong in ([1], view.selected[["content"]]):
+    for wrong in (5, [1], view.selected[["content"]]):
         with pytest.raises(InvalidValue, match="memory_id"):
             view.selected = wrong
     assert view.selected["memory_id"].tolist() == ["m-2"]

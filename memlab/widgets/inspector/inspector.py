@@ -254,7 +254,11 @@ class Inspector(Widget):
 
 
 def _settings(value: Settings | Mapping[str, Any], old: Settings) -> Settings:
-    return value if isinstance(value, Settings) else old.replace(**value)
+    if isinstance(value, Settings):
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"settings: expected Settings or {{name: value}}, found {type(value).__name__}")
+    return old.replace(**value)
 
 
 def inspect(

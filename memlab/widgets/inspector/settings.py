@@ -51,6 +51,13 @@ class Settings:
     filters: Filters = field(default_factory=Filters)
 
     def __post_init__(self) -> None:
+        if not callable(getattr(self.fusion, "contributions", None)) or not hasattr(self.fusion, "one_vote"):
+            raise InvalidValue(
+                f"fusion: expected a fusion or one of {', '.join(KINDS)}, found {type(self.fusion).__name__}"
+            )
+        knobs = ("half_life_days", "strength")
+        if self.recency is not None and not all(hasattr(self.recency, name) for name in knobs):
+            raise InvalidValue(f"recency: expected a memlab.RecencyRanker, found {type(self.recency).__name__}")
         object.__setattr__(self, "depth", whole(self.depth, "depth", least=1))
         object.__setattr__(self, "limit", whole(self.limit, "limit", least=0))
         object.__setattr__(self, "recency_boost", bool(self.recency_boost))
@@ -113,7 +120,11 @@ class Settings:
             if name in changes:
                 if not hasattr(fusion, name):
                     raise InvalidValue(f"{name}: {fusion!r} has none; choose another fusion first")
-                value = {**fusion.weights, **changes[name]} if name == "weights" else changes[name]
+                value = changes[name]
+                if name == "weights":
+                    if not isinstance(value, Mapping):
+                        raise InvalidValue(f"weights: expected {{channel: weight}}, found {type(value).__name__}")
+                    value = {**fusion.weights, **value}
                 fusion = dataclasses.replace(fusion, **{name: value})
         ranker = {name: changes[name] for name in ("half_life_days", "strength") if name in changes}
         if ranker:

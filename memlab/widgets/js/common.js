@@ -25,6 +25,17 @@ function furnish(node, attributes, children) {
   return node;
 }
 
+/** Call `act` for Enter in a field. Not by a form element: notebooks keep Enter from submitting one. */
+function onEnter(field, act) {
+  field.addEventListener("keydown", (event) => {
+    // While a word is composed, as in Japanese, Enter chooses it.
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    act();
+  });
+  return field;
+}
+
 /** Replace the children of a node. */
 function fill(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
@@ -247,6 +258,7 @@ function mount({ model, el }, { title, build }) {
       if (!alive) return;
       el.replaceChildren(frame);
       endings.push(hidePicture(el, model.get("_kind")));
+      endings.push(keepFocus(frame));
       endings.push(followTheme(frame, (dark) => themed.forEach((changed) => changed(dark))));
       view.hello = body;
       view.buffers = buffers;

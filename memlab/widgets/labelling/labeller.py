@@ -179,6 +179,7 @@ class Labeller(Widget):
             "queries": [
                 {
                     "id": state.query.query_id,
+                    "shown_id": visible(state.query.query_id),
                     "text": visible(state.query.text),
                     "judged": state.judged,
                     "state": picture.state_words(state),
@@ -188,6 +189,7 @@ class Labeller(Widget):
             "candidates": [
                 {
                     "id": memory_id,
+                    "shown_id": visible(memory_id),
                     "text": visible(memory.content[:_LONGEST]),
                     "more": max(0, len(memory.content) - _LONGEST),
                     "facts": [visible(fact) for fact in (memory.project, memory.category) if fact]

@@ -114,7 +114,7 @@ class MemoryMap(Widget):
             if "memory_id" not in wanted.columns:
                 raise InvalidValue("selected: expected a frame with a column memory_id")
             wanted = wanted["memory_id"]
-        ids = list(wanted)
+        ids = list(wanted) if isinstance(wanted, Iterable) else [wanted]
         if not all(isinstance(memory_id, str) for memory_id in ids):
             raise InvalidValue("selected: expected ids of memories, a frame with a column memory_id, or None")
         return ids
@@ -194,7 +194,11 @@ class MemoryMap(Widget):
         how = {"umap": "UMAP", "pca": "PCA"}[self.projection.method]
         column = self._columns[self._colour]
         parts = [f"{value} {count:,}" for value, count in zip(column.values, column.counts, strict=True)]
-        text = f"Map of {len(self.projection):,} memories by {how}, coloured by {column.name}: {', '.join(parts)}."
+        if not len(self.projection):
+            return "Map of a memory: no memory has a vector yet."
+        count = len(self.projection)
+        what = f"{count:,} {'memory' if count == 1 else 'memories'}"
+        text = f"Map of {what} by {how}, coloured by {column.name}: {', '.join(parts)}."
         if self._landing is not None:
             first = [row.memory_id for row in _tuples(self._landing.frame) if row.list == "hits"]
             text += f" The query {shorten(self._landing.query, 120)!r} with its hits {', '.join(first) or '(none)'}."

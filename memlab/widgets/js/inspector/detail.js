@@ -2,7 +2,8 @@
 
 function detailOf(found, { palette, go, askWhy }) {
   return [
-    h("div", { class: "in-fulltext" }, textOf(found.text)),
+    // What scrolls can have the focus, so that the keyboard scrolls it.
+    h("div", { class: "in-fulltext", tabindex: "0", role: "region", "aria-label": "The whole text" }, textOf(found.text)),
     found.passages > 1
       ? h(
           "p",
@@ -66,7 +67,7 @@ function sumOf(found, palette) {
   if (found.sum) {
     total.push(h("tr", { class: "in-total" }, h("th", { scope: "row", colspan: 4 }, `score, rank ${found.sum.rank}`), cell(figure(found.sum.score, 6), "ml-number in-strong")));
   }
-  return h("div", { class: "in-scroll" }, h("table", { class: "in-sum" }, h("thead", {}, head), h("tbody", {}, rows, total)));
+  return h("div", { class: "in-scroll", tabindex: "0", role: "region", "aria-label": "The sum as a table" }, h("table", { class: "in-sum" }, h("thead", {}, head), h("tbody", {}, rows, total)));
 }
 
 function factsOf(found) {

@@ -30,7 +30,7 @@ function filterPanel(hello, knobs, set) {
     ),
     h(
       "div",
-      { class: "in-row2" },
+      { class: "in-days" },
       day("created_after", "created from", filters, change),
       day("created_before", "before", filters, change),
     ),

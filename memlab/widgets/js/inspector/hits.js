@@ -87,7 +87,7 @@ function replaceKeeping(node, children) {
   if (within) focusable(node).find((each) => focusKey(node, each) === within)?.focus({ preventScroll: true });
 }
 
-const focusable = (node) => [...node.querySelectorAll("button, input, select, summary")];
+const focusable = (node) => [...node.querySelectorAll("button, input, select, summary, [tabindex='0']")];
 
 /** What tells a control from its neighbours after a redraw: its key or its name, and which of several so named. */
 function focusKey(node, control) {

@@ -3,10 +3,7 @@
 function whyPanel({ view, apply, open }) {
   const input = h("input", { type: "search", class: "in-why-input", placeholder: "an id, or words of the memory that you miss", "aria-label": "Why not this one? An id, or words of a memory" });
   const answer = h("div", { class: "in-why-answer", "aria-live": "polite" });
-  // No form element: notebooks keep Enter from submitting one.
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") ask(input.value);
-  });
+  onEnter(input, () => ask(input.value));
   const form = h(
     "div",
     { class: "in-why-form", role: "search" },

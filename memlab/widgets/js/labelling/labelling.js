@@ -4,6 +4,7 @@ function buildLabeller(view) {
   const { hello, link } = view;
   const grades = hello.grades;
   let state = hello.state;
+  const idOf = `lb-${Math.random().toString(36).slice(2)}`;
   let at = 0; // the candidate that the keys act on
 
   const title = h("h3", { class: "lb-query", tabindex: "-1" });
@@ -21,17 +22,14 @@ function buildLabeller(view) {
   const none = h("button", { type: "button", onclick: () => leave("none") }, "None is relevant");
   const clear = h("button", { type: "button", onclick: () => act("clear", {}, "All marks of this query are taken back.") }, "Take all back");
   const text = h("input", { type: "text", class: "lb-new", placeholder: "Add a query", "aria-label": "Add a query", autocomplete: "off" });
-  const add = h("form", {
-    class: "lb-add",
-    onsubmit: (event) => {
-      event.preventDefault();
-      if (!text.value.trim()) return;
-      const given = text.value;
-      text.value = "";
-      at = 0;
-      act("add", { text: given }, "Query added.").then(() => title.focus());
-    },
-  }, text, h("button", { type: "submit" }, "Add"));
+  const added = () => {
+    if (!text.value.trim()) return;
+    const given = text.value;
+    text.value = "";
+    at = 0;
+    act("add", { text: given }, "Query added.").then(() => title.focus());
+  };
+  const add = h("div", { class: "lb-add" }, onEnter(text, added), h("button", { type: "button", onclick: added }, "Add"));
 
   fill(
     view.root,
@@ -115,6 +113,8 @@ function buildLabeller(view) {
     if (inText) return;
     const onButton = event.target.tagName === "BUTTON";
     const key = event.key;
+    // A long text that has the focus is scrolled by these.
+    if (event.target.classList.contains("lb-text") && /^(Arrow|Page|Home|End| )/.test(key)) return;
     const grade = grades.length === 2 && (key === "y" || key === "n") ? (key === "y" ? 1 : 0) : /^\d$/.test(key) ? Number(key) : null;
     if (grade !== null && grade < grades.length) mark(at, grade, true);
     else if (key === "ArrowDown" || key === "j") focusOn(Math.min(at + 1, state.candidates.length - 1));
@@ -150,7 +150,7 @@ function buildLabeller(view) {
     const place = names.indexOf(state.current);
     fill(title, state.text);
     fill(filters, state.filters ? `only ${state.filters}` : "");
-    fill(picker, queries.map((query) => h("option", { value: query.id }, `${{ finished: "✓", begun: "…", open: "○" }[query.state]} ${query.id}  ${short(query.text, 60)}`)));
+    fill(picker, queries.map((query) => h("option", { value: query.id }, `${{ finished: "✓", begun: "…", open: "○" }[query.state]} ${query.shown_id}  ${short(query.text, 60)}`)));
     picker.value = state.current;
     fill(count, `query ${place + 1} of ${queries.length}`);
     back.disabled = place === 0;
@@ -169,7 +169,9 @@ function buildLabeller(view) {
     finish.disabled = all && !left;
     none.disabled = !state.candidates.length || state.candidates.every((candidate) => candidate.relevance === 0);
     clear.disabled = state.candidates.every((candidate) => candidate.relevance === null);
-    fill(done, all ? `All ${progress.queries} queries are finished. Add one, or look at labeller.qrels.` : !state.candidates.length ? "No channel finds anything for this query." : "");
+    const nothing = state.candidates.length ? "" : "No channel finds anything for this query. ";
+    const finished = progress.queries === 1 ? "The query is finished" : `All ${progress.queries} queries are finished`;
+    fill(done, nothing + (all ? `${finished}. Add one, or look at labeller.qrels.` : ""));
     done.toggleAttribute("hidden", !done.textContent);
   }
 
@@ -177,6 +179,7 @@ function buildLabeller(view) {
     const same = !moved && list.children.length === state.candidates.length && state.candidates.every((candidate, place) => list.children[place].dataset.id === candidate.id);
     if (!same) {
       fill(list, state.candidates.map(card));
+      list.querySelectorAll(".lb-text").forEach(readable);
       list.scrollTop = 0;
     }
     // Marks change in place, so that neither the focus nor a selection of text is lost.
@@ -194,11 +197,17 @@ function buildLabeller(view) {
     const buttons = grades.map((name, grade) =>
       h("button", { type: "button", class: "lb-grade", tabindex: "-1", "data-grade": grade > 0 ? "yes" : "no", "aria-pressed": "false", onclick: () => mark(place, grade, false) },
         h("kbd", { "aria-hidden": "true" }, String(grade)), ` ${name}`));
-    const body = h("div", { class: "lb-text" }, candidate.text, candidate.more ? h("span", { class: "ml-quiet" }, ` … and ${candidate.more} characters more`) : null);
-    return h("li", { class: "lb-card", "data-id": candidate.id, tabindex: "-1", onclick: () => { at = place; }, onfocus: () => { at = place; } },
+    const body = h("div", { class: "lb-text", id: `${idOf}-${place}` }, candidate.text, candidate.more ? h("span", { class: "ml-quiet" }, ` … and ${candidate.more} characters more`) : null);
+    return h("li", { class: "lb-card", "data-id": candidate.id, tabindex: "-1", "aria-describedby": body.id, onclick: () => { at = place; }, onfocusin: () => { at = place; readable(body); } },
       h("div", { class: "lb-said" }, body,
-        h("div", { class: "lb-facts ml-quiet" }, h("code", {}, candidate.id), candidate.facts.map((fact) => ` · ${fact}`))),
+        h("div", { class: "lb-facts ml-quiet" }, h("code", {}, candidate.shown_id), candidate.facts.map((fact) => ` · ${fact}`))),
       h("div", { class: "lb-grades", role: "group", "aria-label": "Relevance" }, buttons));
+  }
+
+  /** A text that is longer than its box can have the focus too, so that the keyboard scrolls it. */
+  function readable(body) {
+    if (body.scrollHeight > body.clientHeight + 1) body.setAttribute("tabindex", "0");
+    else body.removeAttribute("tabindex");
   }
 
   function short(said, most) {

@@ -37,6 +37,7 @@ function build(view) {
   }, layer.canvas, above.canvas, card, count ? null : h("p", { class: "mm-empty" }, "No memory has a vector yet."));
   const find = h("input", { type: "search", class: "mm-find", placeholder: "Find text", "aria-label": "Find memories with this text" });
   const findSaid = h("span", { class: "mm-said ml-quiet", role: "status" });
+  const colourSaid = h("span", { class: "ml-quiet mm-wait", role: "status" });
   const colour = h("select", { "aria-label": "Colour and shape by", onchange: () => recolour(colour.value) },
     hello.colours.map((name) => h("option", { value: name }, name)));
   colour.value = hello.colour;
@@ -56,7 +57,7 @@ function build(view) {
       : "PCA shows the two directions in which memories differ most; what differs in others lies on top of one another. ");
   const faithSaid = h("span", {});
   faith.append(faithSaid);
-  const top = h("div", { class: "mm-top" }, h("label", { class: "mm-by" }, "Colour by", colour), find, findSaid, h("span", { class: "mm-gap" }), tools);
+  const top = h("div", { class: "mm-top" }, h("label", { class: "mm-by" }, "Colour by", colour), colourSaid, find, findSaid, h("span", { class: "mm-gap" }), tools);
   fill(root, h("div", { class: "mm" }, top,
     h("div", { class: "mm-body" }, stage, h("div", { class: "mm-side" }, legend.node, lists.node)),
     h("div", { class: "mm-foot" }, faith, hello.note ? h("p", { class: "mm-note" }, hello.note) : null,
@@ -114,7 +115,7 @@ function build(view) {
   function resize() {
     const box = stage.getBoundingClientRect();
     if (!box.width || !box.height) return;
-    const before = width;
+    const before = width ? wholeMap().scale : 0;
     width = box.width;
     height = box.height;
     ratio = Math.min(2, window.devicePixelRatio || 1);
@@ -126,15 +127,23 @@ function build(view) {
     above.canvas.width = layer.canvas.width;
     above.canvas.height = layer.canvas.height;
     if (!before) fit();
-    else paint();
+    else {
+      // As much of the map as before, in the room that there is now.
+      full = wholeMap().scale;
+      frame.scale *= full / before;
+      paint();
+    }
   }
-  function fit() {
+  /** The frame in which all points are in sight. */
+  function wholeMap() {
     const query = state.landing?.place;
     const left = Math.min(grid.left, query?.[0] ?? Infinity), right = Math.max(grid.right, query?.[0] ?? -Infinity);
     const bottom = Math.min(grid.bottom, query?.[1] ?? Infinity), upper = Math.max(grid.top, query?.[1] ?? -Infinity);
-    frame.x = (left + right) / 2;
-    frame.y = (bottom + upper) / 2;
-    frame.scale = Math.min((width - 56) / Math.max(right - left, 1e-6), (height - 56) / Math.max(upper - bottom, 1e-6));
+    const scale = Math.min((width - 56) / Math.max(right - left, 1e-6), (height - 56) / Math.max(upper - bottom, 1e-6));
+    return { x: (left + right) / 2, y: (bottom + upper) / 2, scale };
+  }
+  function fit() {
+    Object.assign(frame, wholeMap());
     full = frame.scale;
     changed();
   }
@@ -261,7 +270,8 @@ function build(view) {
   // -- lists -------------------------------------------------------------------------------------------------------------
 
   const ask = h("input", { type: "search", class: "mm-ask", placeholder: "Ask something", "aria-label": "Query" });
-  const form = h("form", { class: "mm-form", onsubmit: (event) => { event.preventDefault(); query(ask.value); } }, ask, h("button", { type: "submit", class: "ml-primary" }, "Recall"));
+  onEnter(ask, () => query(ask.value));
+  const form = h("div", { class: "mm-form", role: "search" }, ask, h("button", { type: "button", class: "ml-primary", onclick: () => query(ask.value) }, "Recall"));
   async function query(text) {
     lists.panel("query").setAttribute("aria-busy", "true");
     try {
@@ -352,23 +362,31 @@ function build(view) {
 
   // -- colours and search --------------------------------------------------------------------------------------------------
 
+  let wanted = hello.colour; // the newest wish: groups take seconds to be found
   async function recolour(name) {
+    wanted = name;
+    const known = columns.has(name);
+    if (known) showColumn(name);
+    colourSaid.textContent = known ? "" : "finding groups…";
     try {
-      colour.setAttribute("aria-busy", "true");
-      const { body, buffers } = await link.latest("column", { name });
-      takeColumn(body, buffers[0]);
+      const { body, buffers } = await link.ask("column", { name });
+      keepColumn(body, buffers[0]);
+      if (wanted === name && !known) showColumn(name);
     } catch (error) {
-      colour.value = state.column.name;
+      if (wanted === name) colour.value = wanted = state.column.name;
       view.fail(error);
     } finally {
-      colour.removeAttribute("aria-busy");
+      if (wanted === name) colourSaid.textContent = "";
     }
   }
-  function takeColumn(column, buffer) {
+  function keepColumn(column, buffer) {
     columns.set(column.name, column);
     codesOf.set(column.name, new Uint8Array(copyOf(buffer)));
+  }
+  function showColumn(name) {
+    const column = columns.get(name);
     state.column = column;
-    state.codes = codesOf.get(column.name);
+    state.codes = codesOf.get(name);
     state.hidden = new Uint8Array(256);
     colour.value = column.name;
     legend.draw(column, state.hidden, state.dark);
@@ -533,7 +551,11 @@ function build(view) {
     drawSelected(selection);
     changed();
   });
-  link.on("column", (column, buffers) => takeColumn(column, buffers[0]));
+  link.on("column", (column, buffers) => {
+    keepColumn(column, buffers[0]);
+    wanted = column.name;
+    showColumn(wanted);
+  });
   link.on("landing", (landing) => { land(landing); lists.choose("query"); });
 
   view.onTheme((dark) => {
