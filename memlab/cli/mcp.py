@@ -75,8 +75,8 @@ def mcp(
 
     with wire_kept_clean() as wire, open_store(session, read_only) as store:
         _log(store, log_queries)
+        set_up_logging(log_level, log_file)  # first: what it refuses is still said on stderr itself
         stderr = DrainedStderr()
-        set_up_logging(log_level, log_file)
         serve_stdio(store, wire, stderr, project=own_project(project), wait=wait)
 
 

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, TextContent, ToolAnnotations
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_PARAMS, CallToolResult, JSONRPCError, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from memlab import __version__
@@ -29,6 +32,7 @@ from memlab.errors import MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
 from memlab.server.activity import Activity, Call
 from memlab.server.guide import INSTRUCTIONS
 from memlab.server.http import GONE
+from memlab.server.lines import Lines, claimed_stdin
 from memlab.server.models import RecallResult, Result, flat_schema
 from memlab.server.offers import offer
 from memlab.server.service import Service
@@ -77,6 +81,19 @@ class MemoryServer(MCPServer[Any]):
         self._clients: dict[str, str] = {}  # by connection
         self._agents: dict[str, set[str]] = {}  # by what the program calls itself in HTTP
         offer(self, service)
+
+    async def run_stdio_async(self) -> None:
+        """Serve on stdin and stdout, as the SDK does, and answer what is no message."""
+        lines = Lines(claimed_stdin())
+        async with stdio_server(stdin=cast("Any", lines)) as (read, write):
+
+            async def answer(error: JSONRPCError) -> None:
+                with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody is there
+                    await write.send(SessionMessage(error))
+
+            lines.answer = answer
+            server = self._lowlevel_server
+            await server.run(read, write, server.create_initialization_options())
 
     # -- calls -----------------------------------------------------------------------------------------------------
 

@@ -148,12 +148,71 @@ def test_nothing_but_the_protocol_comes_out_of_stdout(start, tmp_path, db):
     assert process.popen.returncode == 0
 
 
-def test_a_line_that_is_no_json_does_not_end_the_server(start):
+CALL = '{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"remember","arguments":{%s}}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        ("{this is no JSON", None, -32700),
+        ('["neither"]', None, -32600),
+        ("{}", None, -32600),
+        ('{"jsonrpc":"1.0","id":3,"method":"ping"}', 3, -32600),
+        ('{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[]}', 3, -32600),
+        ("[" * 100_000, None, -32700),
+        # Half of a surrogate pair: what is left of an emoji that was cut in two.
+        (CALL % r'"content":"\ud83d"', "mine", -32700),
+        (CALL % '"content":"a\tb"', "mine", -32700),
+        (CALL % f'"content":"much", "importance": 1{"0" * 4250}1', "mine", None),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered(start, line, number, code):
     process = start()
     process.initialize()
-    process.send("{this is no JSON")
-    process.send('["neither"]')
+    process.send(line)
+    reply = process.read()
+    assert reply["id"] == number
+    assert reply.get("error", {}).get("code") == code
     assert process.ask("ping", number=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_blank_lines_and_broken_answers_are_passed_over(start):
+    process = start()
+    process.initialize()
+    for line in ("", "\r", '{"jsonrpc":"2.0","id":9,"result":5}', '{"jsonrpc":"2.0","id":[],"error":{}}'):
+        process.send(line)
+    assert process.ask("ping", number=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+@posix
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_standard_stream_that_is_closed_is_no_crash(start, closed, db):
+    process = start(preexec_fn=lambda: os.close(closed))
+    if closed == 2:
+        process.initialize()
+        assert "id" in process.ask("tools/call", name="remember", arguments={"content": "no stderr"})
+    if closed:
+        process.hang_up()
+    assert process.ends() == 0
+    assert process.popen.stderr.read() == b""
+    with MemoryStore(db, None, read_only=True) as store:
+        assert store.check().ok
+
+
+@posix
+def test_it_leaves_on_a_signal_without_stderr(start):
+    process = start(preexec_fn=lambda: os.close(2))
+    process.initialize()
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.ends() == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--http"]])
+def test_a_log_file_that_cannot_be_written_is_said(start, tmp_path, more):
+    process = start("--log-file", str(tmp_path / "nowhere" / "log.txt"), *more)
+    assert process.ends() == 1
+    assert b"cannot be written" in (said := process.popen.stderr.read())
+    assert b"Traceback" not in said
 
 
 def test_it_leaves_at_the_end_of_stdin(start):
