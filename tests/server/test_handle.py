@@ -153,6 +153,27 @@ def test_a_port_that_is_taken_is_an_error_in_the_cell(store):
             memlab.serve(store, port=wrong)
 
 
+@pytest.mark.parametrize("wrong", [{"host": "0.0.0.0"}, {"port": "taken"}, {"port": -1}, {"token": "short"}])
+def test_a_mistake_in_the_cell_leaves_the_former_server_alone(handle, store, wrong):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        if wrong.get("port") == "taken":
+            wrong = {"port": taken.getsockname()[1]}
+        with pytest.raises(InvalidValue):
+            memlab.serve(store, **{"port": handle.port, **wrong})
+        assert handle.running
+        assert alive(handle)
+
+
+def test_another_port_ends_the_former_server(handle, store):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with memlab.serve(store, port=port) as other:
+        assert (handle.running, other.running, other.port) == (False, True, port)
+
+
 def test_what_is_no_store_is_refused():
     with pytest.raises(InvalidValue, match="expected a MemoryStore or a HybridRetriever"):
         memlab.serve("memory.db")  # type: ignore[arg-type]
