@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import socket
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -306,7 +307,7 @@ class ServerHandle:
     def _facts(self) -> card.Facts:
         try:
             memories: int | None = len(self.store)
-        except StoreError:  # closed
+        except (StoreError, sqlite3.Error):  # closed, locked, or gone
             memories = None
         return card.Facts(
             state=self.state,

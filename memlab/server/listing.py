@@ -236,11 +236,13 @@ def sync(
     files = service.files.fresh()
     stale: list[StaleItem] = []
     looked = seen = unknown = 0
+    unreadable: dict[str, None] = {}
     for memory in service.store.find(given):
         if not (memory.related_files or memory.file_checksums):
             continue
         found = files.compare(memory)
         looked, seen, unknown = looked + 1, seen + found.files, unknown + found.unknown
+        unreadable.update(dict.fromkeys(found.unreadable))
         if found.changed or found.vanished:
             stale.append(
                 StaleItem(
@@ -253,8 +255,12 @@ def sync(
                     vanished=names(found.vanished, 500),
                 )
             )
+    if unreadable:
+        some = ", ".join(names(list(unreadable)[:10], 300))
+        notes.append(f"cannot be read, so nobody can say whether they changed: {some}")
     if not looked:
-        notes += why_empty(service, resolved.name)
+        for name in categories or [""]:
+            notes += [note for note in why_empty(service, resolved.name, name) if note not in notes]
     kept, dropped = fitting(stale[:limit], budget)
     dropped += [each.id for each in stale[limit:]]
     if dropped:
@@ -263,7 +269,7 @@ def sync(
         project=line(resolved.name or ""),
         memories=looked,
         files=seen,
-        unknown=unknown,
+        unknown=unknown + len(unreadable),
         stale=kept,
         dropped=dropped[:MOST_LISTED],
         notes=notes,

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -378,6 +379,15 @@ def test_a_read_only_server_over_a_store_that_can_be_written(store):
 
         assert anyio.run(talk) == ["recall", "memories", "category", "sync"]
     store.remember("still writable here")
+
+
+def test_a_store_that_cannot_be_counted_is_no_crash_of_the_card(handle, monkeypatch):
+    def unreadable(_store):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(type(handle.store), "__len__", unreadable)
+    assert "serving" in repr(handle)
+    assert " memories" not in handle._repr_html_()
 
 
 def test_a_closed_store_is_said_not_crashed(make_store):

@@ -279,6 +279,28 @@ def test_a_fault_of_the_protocol_is_an_error_of_the_protocol(server, era):
     ask(server, talk, era)
 
 
+def test_an_error_is_bounded_whatever_was_given(server, store):
+    store.remember("x", memory_id="m-1")
+    for tool, arguments in (
+        ("forget", {"memory_id": "x" * 100_000}),
+        ("memories", {"action": "get", "memory_id": "x" * 100_000}),
+        ("recall", {"query": "x", "limit": 10**4000}),
+        ("recall", {"query": "x", **{f"{'z' * 1000}{number}": 1 for number in range(500)}}),
+    ):
+        assert len(call(server, tool, **arguments).text) < 3000
+
+
+def test_advice_is_for_an_assistant_and_not_for_python(server, store):
+    call(server, "remember", content="one; two", idempotency_key="k")
+    known = call(server, "remember", content="three", idempotency_key="k")
+    assert known.text.endswith("; use a new key, or change that memory with reflect")
+    half = call(server, "remember", content="half \ud83d")
+    assert half.text.endswith("; send the text again without it")
+    for said in (known, half):
+        assert said.failed
+        assert "(" not in said.text
+
+
 def test_an_unknown_parameter_is_named(server):
     got = call(server, "remember", content="x", catagory="decision")
     assert not got.failed
