@@ -230,15 +230,15 @@ def _tool(spec: ToolSpec, service: Service) -> Tool:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         list(spec.parameters.values()), return_annotation=Annotated[CallToolResult, spec.result]
     )
-    read_only = not spec.writes
+    changes = spec.writes and not service.read_only  # one that could do both only reads there
     tool = Tool.from_function(
         run,
         title=spec.title,
         description=spec.description,
         annotations=ToolAnnotations(
             title=spec.title,
-            read_only_hint=read_only,
-            destructive_hint=spec.destructive,
+            read_only_hint=not changes,
+            destructive_hint=changes and spec.destructive,
             idempotent_hint=spec.idempotent,
             open_world_hint=False,
         ),

@@ -129,6 +129,11 @@ class DrainedStderr:
         while self._chunks.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.005)
 
+    def restore(self) -> None:
+        """Give stderr back, after the last words; for a process that goes on."""
+        self.last_words()
+        os.dup2(self._old, 2)
+
 
 def set_up_logging(level: str, file: Path | None) -> None:
     """Send log records to a file, or to stderr; raises :class:`InvalidValue` for a file that cannot be written."""

@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
@@ -281,6 +283,30 @@ def test_a_client_that_never_reads_stderr_holds_nothing_up(start):
     process.hang_up()
     assert process.ends() == 0
     assert len(process.popen.stderr.read()) > 1000
+
+
+@posix
+def test_over_http_too_stderr_that_is_never_read_holds_nothing_up(start, tmp_path):
+    data = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "HOME")}
+    process = start("--http", "--no-token", "--log-level", "debug", env=data)
+    url = process.popen.stdout.readline().decode().split()[0]
+    headers = {"Accept": "application/json, text/event-stream"}
+    with httpx2.Client(timeout=30, headers=headers) as client:
+        for _ in range(150):  # some 1.3 kB of log each, and a pipe holds 64
+            assert client.post(url, json=INITIALIZE).status_code == 200
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.popen.wait(20) == 0
+    assert len(process.popen.stderr.read()) > 10_000
+
+
+@posix
+def test_a_port_that_is_taken_is_said_on_the_command_line(start, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        process = start("--http", "--no-token", "--port", str(taken.getsockname()[1]))
+        assert process.ends() == 1
+    assert b"cannot be had" in process.popen.stderr.read()
 
 
 def test_a_log_file_takes_what_stderr_would(start, tmp_path):

@@ -501,6 +501,7 @@ def test_a_read_only_server_has_no_tool_that_writes(make_store, store):
     server = MemoryServer(service_for(make_store(read_only=True)))
     tools = ask(server, lambda client: client.list_tools()).tools
     assert [tool.name for tool in tools] == ["recall", "memories", "category", "sync"]
+    assert all(tool.annotations.read_only_hint and not tool.annotations.destructive_hint for tool in tools)
     assert len(call(server, "recall", query="retries").data["hits"]) == 1
     refused = call(server, "remember", content="x")
     assert refused.failed
