@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,9 @@ def mcp(
         raise click.UsageError("--log-queries writes into the store, which --read-only rules out")
     session: Session = context.obj
     if over_http:
-        from memlab.server.stdio import set_up_logging
+        from memlab.server.stdio import open_what_is_closed, set_up_logging
 
+        open_what_is_closed()
         set_up_logging(log_level, log_file)
         with open_store(session, read_only) as store:
             _log(store, log_queries)
@@ -75,25 +77,32 @@ def mcp(
 
     with wire_kept_clean() as wire, open_store(session, read_only) as store:
         _log(store, log_queries)
+        set_up_logging(log_level, log_file)  # first: what it refuses is still said on stderr itself
         stderr = DrainedStderr()
-        set_up_logging(log_level, log_file)
         serve_stdio(store, wire, stderr, project=own_project(project), wait=wait)
 
 
 def _serve_http(store: MemoryStore, port: int, token: bool, read_only: bool, project: str | None, wait: float) -> None:
     from memlab.server.serving import serve
+    from memlab.server.stdio import DrainedStderr
 
-    stop = threading.Event()
+    # Not an Event: a handler that sets it while this thread is just about to wait for it would wait for itself.
+    stopped: queue.SimpleQueue[None] = queue.SimpleQueue()
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: stop.set())
+            signal.signal(getattr(signal, name), lambda *_: stopped.put(None))
     with serve(store, port=port, token=token, read_only=read_only, project=project, wait=wait, keep=0) as server:
+        stderr = DrainedStderr()  # a parent that never reads it would hold up the server with the log
         click.echo(f"{server.url} serves {store.path}; Ctrl-C ends it")
         if server.token_file is not None:
             click.echo(f"its token is in {server.token_file}", err=True)
         click.echo(f"memlab mcp config CLIENT --http --port {server.port} prints a client's settings", err=True)
-        while not stop.wait(1.0) and server.running:
-            pass
+        while server.running:
+            with contextlib.suppress(queue.Empty):
+                stopped.get(timeout=1.0)
+                break
+        server.stop()
+        stderr.restore()
 
 
 def open_store(session: Session, read_only: bool) -> MemoryStore:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memlab.retrieval import Recall
     from memlab.server.panel import ActivityPanel
 
+_READ = 2000  # characters of an argument that are looked at for its beginning: this runs on the server's loop
 COLUMNS = ("call", "at", "client", "tool", "about", "milliseconds", "hits", "mode", "outcome")
 
 
@@ -86,7 +87,7 @@ class Activity:
         about = next(
             (str(arguments[key]) for key in ("query", "memory_id", "content", "action") if arguments.get(key)), ""
         )
-        return Call(number, at, line(client, 80), line(tool, 40), line(about, 120))
+        return Call(number, at, line(client, 80), line(tool, 40), line(about[:_READ], 120))
 
     def end(self, call: Call) -> None:
         """Keep a call that is over."""

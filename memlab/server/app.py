@@ -6,39 +6,43 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, TextContent, ToolAnnotations
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_PARAMS, CallToolResult, JSONRPCError, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from memlab import __version__
-from memlab.errors import MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
+from memlab.errors import ContentError, IdempotencyError, MemlabError, StoreLocked, StoreReadOnly, UnknownMemory
 from memlab.server.activity import Activity, Call
 from memlab.server.guide import INSTRUCTIONS
 from memlab.server.http import GONE
+from memlab.server.lines import Lines, claimed_stdin
 from memlab.server.models import RecallResult, Result, flat_schema
 from memlab.server.offers import offer
 from memlab.server.service import Service
 from memlab.server.specs import TOOLS, ToolSpec
-from memlab.server.text import clean, line
+from memlab.server.text import cut, line
 from memlab.server.words import as_text
 from memlab.store.connection import BEFORE_COMMIT
 from memlab.timestamps import utc_now
 
 _MOST_CLIENTS = 1000
+_MOST_MESSAGE = 2000  # characters; what was given wrong may be large
 _WARMUP_AFTER = 0.05  # seconds after the first answer, which loading would hold up
 
 _CALL: ContextVar[Call | None] = ContextVar("_CALL", default=None)
@@ -77,6 +81,19 @@ class MemoryServer(MCPServer[Any]):
         self._clients: dict[str, str] = {}  # by connection
         self._agents: dict[str, set[str]] = {}  # by what the program calls itself in HTTP
         offer(self, service)
+
+    async def run_stdio_async(self) -> None:
+        """Serve on stdin and stdout, as the SDK does, and answer what is no message."""
+        lines = Lines(claimed_stdin())
+        async with stdio_server(stdin=cast("Any", lines)) as (read, write):
+
+            async def answer(error: JSONRPCError) -> None:
+                with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody is there
+                    await write.send(SessionMessage(error))
+
+            lines.answer = answer
+            server = self._lowlevel_server
+            await server.run(read, write, server.create_initialization_options())
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -213,15 +230,15 @@ def _tool(spec: ToolSpec, service: Service) -> Tool:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         list(spec.parameters.values()), return_annotation=Annotated[CallToolResult, spec.result]
     )
-    read_only = not spec.writes
+    changes = spec.writes and not service.read_only  # one that could do both only reads there
     tool = Tool.from_function(
         run,
         title=spec.title,
         description=spec.description,
         annotations=ToolAnnotations(
             title=spec.title,
-            read_only_hint=read_only,
-            destructive_hint=spec.destructive,
+            read_only_hint=not changes,
+            destructive_hint=changes and spec.destructive,
             idempotent_hint=spec.idempotent,
             open_world_hint=False,
         ),
@@ -253,17 +270,21 @@ def _note(result: Result) -> None:
 
 
 def _failed(message: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=clean(message))], is_error=True)
+    return CallToolResult(content=[TextContent(text=cut(message, _MOST_MESSAGE)[0])], is_error=True)
 
 
 def _what_next(spec: ToolSpec, error: Exception) -> str:
     """What went wrong, and what the caller can do."""
     # The library's name for a parameter, and its advice for a terminal, are not the caller's.
-    text = re.sub(r"^created_(after|before)\b", r"\1", str(error))
-    if isinstance(error, UnknownMemory) and "restore it first" not in text:
+    text = str(error)
+    if isinstance(error, IdempotencyError):
+        text = f"{text.rpartition('; use a new key')[0]}; use a new key, or change that memory with reflect"
+    elif isinstance(error, ContentError) and "surrogate" in text:
+        text = f"{text.partition('; decode')[0]}; send the text again without it"
+    elif isinstance(error, UnknownMemory) and "restore it first" not in text:
         text = f"{text.partition(';')[0]}; recall, or memories with action 'recent' or 'trash', gives exact ids"
     elif isinstance(error, (StoreLocked, sqlite3.OperationalError)):
-        text += "; nothing was stored, so call again in a moment"
+        text = f"{text.partition('; try again')[0]}; nothing was stored, so call again in a moment"
     elif isinstance(error, StoreReadOnly):
         text += "; ask the user to start the server without --read-only"
     return text if text.startswith(f"{spec.name}:") else f"{spec.name}: {text}"

@@ -70,7 +70,7 @@ class Http:
     @property
     def shell_token(self) -> str:
         """What a shell makes the token of."""
-        return f'$(cat "{self.token_file}")' if self.token_file is not None else f"${VARIABLE}"
+        return f"$(cat {shlex.quote(str(self.token_file))})" if self.token_file is not None else f"${VARIABLE}"
 
     @property
     def export(self) -> str:

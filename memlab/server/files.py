@@ -39,6 +39,7 @@ class Stale:
 
     changed: tuple[str, ...]
     vanished: tuple[str, ...]
+    unreadable: tuple[str, ...]
     files: int
     unknown: int
 
@@ -76,19 +77,23 @@ class Files:
 
     def compare(self, memory: Memory) -> Stale:
         """The files of a memory against the checksums that it was stored with."""
-        changed, vanished, unknown = [], [], 0
+        changed: list[str] = []
+        vanished: list[str] = []
+        unreadable: list[str] = []
+        unknown = 0
         paths = list(dict.fromkeys([*memory.related_files, *memory.file_checksums]))
         for path in paths:
             before = memory.file_checksums.get(path)
             if before is None:
                 unknown += 1
                 continue
-            now = self.checksum(str(self._absolute(path)))
+            whole = str(self._absolute(path))
+            now = self.checksum(whole)
             if now is None:
-                vanished.append(path)
+                (unreadable if _is_there(whole) else vanished).append(path)
             elif now.rpartition(":")[2] != before.rpartition(":")[2].lower():
                 changed.append(path)
-        return Stale(tuple(changed), tuple(vanished), len(paths), unknown)
+        return Stale(tuple(changed), tuple(vanished), tuple(unreadable), len(paths), unknown)
 
     def checksum(self, path: str) -> str | None:
         """``sha256:`` and the digest of a regular file; ``None`` if it is none, too large or not readable."""
@@ -99,6 +104,19 @@ class Files:
     def _absolute(self, path: str) -> Path:
         # Unlike Path.expanduser this leaves the ~ of a user that is not known where it is.
         return Path(os.path.abspath(self.base / os.path.expanduser(path)))
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is such a file, or may be: that of a folder which nobody lets us look into is not known to be gone.
+
+    A folder or a device in its place is not the file.
+    """
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
 
 
 def _checksum(path: str) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import socket
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -101,9 +103,11 @@ class ServerHandle:
 
     def start(self) -> ServerHandle:
         """Start again, on the same port and with the same token: clients go on as if nothing had been."""
-        if self.running:
-            return self
-        run = HttpServer(self._make_server, bound_socket(self.host, self._port), lambda: self._token.value)
+        return self if self.running else self.start_on(bound_socket(self.host, self._port))
+
+    def start_on(self, listening: socket.socket) -> ServerHandle:
+        """Start on a socket of :func:`~memlab.server.sockets.bound_socket`."""
+        run = HttpServer(self._make_server, listening, lambda: self._token.value)
         self._run, self._port, self._url = run, run.port, run.url
         with _RUNNING_LOCK:
             _RUNNING[self.store.path] = self
@@ -303,7 +307,7 @@ class ServerHandle:
     def _facts(self) -> card.Facts:
         try:
             memories: int | None = len(self.store)
-        except StoreError:  # closed
+        except (StoreError, sqlite3.Error):  # closed, locked, or gone
             memories = None
         return card.Facts(
             state=self.state,

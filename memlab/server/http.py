@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 GONE = "memlab.gone"  # in an ASGI scope: an Event that is set when the caller has hung up
 _STOPPING = 5.0  # seconds
+_GRACE = 0.7  # seconds that running calls get at a stop; uvicorn would cut them off after one, with a traceback
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -49,12 +50,14 @@ class Guard:
         self._origins = tuple(f"http://{name}" for name in names)
         self._token = token
         self._closing: asyncio.Event | None = None
+        self._overdue: set[asyncio.Future[None]] = set()  # one, which is done when running calls are given up
         self.hung_up = 0  # requests whose clients went before they had their answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on."""
         if scope["type"] == "lifespan":
             self._closing = asyncio.Event()
+            self._overdue = {asyncio.get_running_loop().create_future()}
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
@@ -64,28 +67,51 @@ class Guard:
             await _refuse(send, *refusal)
             return
         scope[GONE] = threading.Event()
-        ended, cut = True, threading.Event()
+        begun, ended, cut = False, True, threading.Event()
 
         async def sent(message: MutableMapping[str, Any]) -> None:
-            nonlocal ended
+            nonlocal begun, ended
             if cut.is_set():
                 return
+            begun = True
             ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
+        # In a task of its own: one that waits for a worker thread does not end when it is cancelled.
+        answer = asyncio.ensure_future(self._app(scope, self._until_closing(scope, receive, cut), sent))
         try:
-            await self._app(scope, self._until_closing(scope, receive, cut), sent)
+            await asyncio.wait({answer} | self._overdue, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done() and not answer.cancelled():
+                answer.result()
+            else:
+                cut.set()
+                answer.add_done_callback(lambda late: late.cancelled() or late.exception())
+                if not begun:
+                    await _refuse(send, 503, "the server stopped before the call had come to its end")
+                    return
         except _CutOff:
             await _refuse(send, 503, "the server stopped before the request had come to its end")
             return
-        if not ended and self._closing is not None and self._closing.is_set():
+        finally:
+            answer.cancel()
+        if not ended and self.closing:
             # A stream that was cut off by the stop gets a proper end.
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def close_streams(self) -> None:
         """End the event streams that clients hold open; to be called on the loop of the server."""
-        if self._closing is not None:
+        if self._closing is not None and not self._closing.is_set():
             self._closing.set()
+            asyncio.get_running_loop().call_later(_GRACE, self._give_up)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server is about to stop."""
+        return self._closing is not None and self._closing.is_set()
+
+    def _give_up(self) -> None:
+        for waiting in self._overdue:
+            waiting.set_result(None)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers: dict[str, list[str]] = {}

@@ -13,10 +13,10 @@ from memlab.retrieval.render import age_words
 from memlab.server.models import Contribution, HitItem, Item, StaleItem
 from memlab.server.text import clean, cut, line
 from memlab.store import Memory
-from memlab.timestamps import age_days, format_time
+from memlab.timestamps import age_days, format_time, parse_time
 
 MOST_NAMES = 50  # tags or files of one memory in an answer
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _ItemT = TypeVar("_ItemT", Item, HitItem, StaleItem)
 
 
@@ -69,28 +69,46 @@ def hit_item(hit: Hit, now: datetime, most: int) -> HitItem:
 
 
 def fitting(items: Sequence[_ItemT], most: int) -> tuple[list[_ItemT], list[str]]:
-    """The first items that fit into ``most`` bytes of JSON, and the ids of the others: an item fits whole or not."""
+    """Those that fit into ``most`` bytes of JSON, best first, and the ids of the others: an item fits whole or not.
+
+    A large one makes room for those after it, so that one memory cannot keep all others out of every answer.
+    """
     kept: list[_ItemT] = []
-    spent = 0
+    dropped: list[str] = []
     for each in items:
-        spent += len(each.model_dump_json(exclude_none=True).encode())
-        if spent > most:
-            break
+        size = size_of(each)
+        if size > most:
+            dropped.append(each.id)
+            continue
+        most -= size
         kept.append(each)
-    return kept, [each.id for each in items[len(kept) :]]
+    return kept, dropped
 
 
-def moment(text: str) -> str | None:
-    """A time as the library takes it; a day alone means its beginning in UTC."""
+def size_of(each: Item | StaleItem) -> int:
+    """Bytes of JSON."""
+    return len(each.model_dump_json(exclude_none=True).encode())
+
+
+def moment(text: str, name: str) -> datetime | None:
+    """A time as a client writes it: a day alone means its beginning in UTC; ``None`` if none is given."""
     text = text.strip()
-    return f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text or None
+    if not text:
+        return None
+    try:
+        return parse_time(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
+    except InvalidValue:
+        raise InvalidValue(
+            f"{name}: expected a day, for example 2026-03-04 (from its beginning in UTC), or an ISO 8601 time with a "
+            f"zone, for example 2026-03-04T09:12:41Z; found {line(text, 60)!r}"
+        ) from None
 
 
 def bounded(value: int, name: str, least: int, most: int, notes: list[str]) -> int:
     """``value`` within bounds; a larger one is lowered with a note, a smaller one is refused."""
     if value < least:
-        raise InvalidValue(f"{name}: expected a whole number from {least} to {most}, found {value}")
+        raise InvalidValue(f"{name}: expected a whole number from {least} to {most}, found {line(str(value), 40)}")
     if value > most:
-        notes.append(f"{name}: {value} was lowered to {most}, the most there is")
+        notes.append(f"{name}: {line(str(value), 40)} was lowered to {most}, the most there is")
         return most
     return value

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from memlab.errors import InvalidValue, StoreReadOnly
-from memlab.server.items import bounded, fitting, item, names
+from memlab.server.items import bounded, fitting, item, names, size_of
 from memlab.server.models import (
     CategoryResult,
     Count,
+    Item,
     MemoriesResult,
     Revision,
     StaleItem,
@@ -77,13 +78,14 @@ def memories(
             raise InvalidValue(f"memories: action {action!r} needs memory_id; recall or action 'recent' gives ids")
         return _one(service, result, memory_id, history=action == "history", budget=budget)
     if action == "stats":
-        return _stats(service, result)
+        return _stats(service, result, resolved.name)
     if action == "by-project" and resolved.name is None:
-        result.counts = counts(service.store.projects())
-        return result
+        return _counted(service.store.projects(**({"category": category} if category else {})), result)
     if action == "by-category" and not category:
-        result.counts = counts(service.store.categories())
-        return result
+        if resolved.name is None:
+            return _counted(service.store.categories(), result)
+        result.notes += why_empty(service, resolved.name)
+        return _counted(service.store.categories(project=resolved.name), result)
     given = {name: value for name, value in (("project", resolved.name), ("category", category)) if value}
     found = service.store.find(given, trashed=action == "trash", limit=limit + 1)
     if len(found) > limit:
@@ -106,22 +108,48 @@ def _one(service: Service, result: MemoriesResult, memory_id: str, *, history: b
     memory = service.store.get(memory_id)
     if not history:
         # What was asked for by name comes whole, as far as an answer may go.
-        return _listed(service, result, [memory], WHOLE, MOST_BYTES)
+        found = _whole(service, memory)
+        result.items = [found]
+        if found.characters is not None:
+            result.shortened = [found.id]
+            result.notes.append(
+                f"this is the beginning of {found.characters:,} characters, the most that fits into an answer"
+            )
+        return result
     spent = 0
     states = service.store.history(memory_id)
+    short: list[int] = []
     for state in reversed(states):
-        content, _ = cut(state.content, HIT_CHARACTERS)
+        content, is_short = cut(state.content, HIT_CHARACTERS)
         spent += len(content.encode())
         if spent > budget and result.revisions:
             result.notes.append(f"{len(states) - len(result.revisions)} older ones did not fit into max_bytes={budget}")
             break
         replaced = format_time(state.replaced_at) if state.replaced_at else None
         result.revisions.append(Revision(revision=state.revision, content=content, replaced_at=replaced))
+        short += [state.revision] if is_short else []
+    if short:
+        result.notes.append(
+            f"revisions cut to {HIT_CHARACTERS:,} characters: {', '.join(map(str, short))}; of the present text, "
+            "action 'get' shows all"
+        )
     return result
 
 
-def _stats(service: Service, result: MemoriesResult) -> MemoriesResult:
+def _whole(service: Service, memory: Memory) -> Item:
+    """A memory with as much of its content as an answer may have bytes: in some scripts a character has four."""
+    now, most = service.now(), WHOLE
+    while size_of(found := item(memory, now, most)) > MOST_BYTES and most > HIT_CHARACTERS:
+        most = most * 3 // 4
+    return found
+
+
+def _stats(service: Service, result: MemoriesResult, project: str | None) -> MemoriesResult:
     found = service.store.stats()
+    if project is not None:
+        there = service.store.projects().get(project, 0)
+        result.notes.append(f"the figures are those of the whole store; {there:,} memories are of {line(project)!r}")
+        result.project = ""
     result.stats = Stats(
         memories=found.memories,
         trashed=found.trashed,
@@ -131,6 +159,13 @@ def _stats(service: Service, result: MemoriesResult) -> MemoriesResult:
         encoder=line(found.encoder or ""),
         file_bytes=found.file_bytes,
     )
+    return result
+
+
+def _counted(tally: dict[str, int], result: MemoriesResult) -> MemoriesResult:
+    result.counts = counts(tally)
+    if len(tally) > MOST_LISTED:
+        result.notes.append(f"these are the {MOST_LISTED} largest of {len(tally):,}")
     return result
 
 
@@ -201,11 +236,13 @@ def sync(
     files = service.files.fresh()
     stale: list[StaleItem] = []
     looked = seen = unknown = 0
+    unreadable: dict[str, None] = {}
     for memory in service.store.find(given):
         if not (memory.related_files or memory.file_checksums):
             continue
         found = files.compare(memory)
         looked, seen, unknown = looked + 1, seen + found.files, unknown + found.unknown
+        unreadable.update(dict.fromkeys(found.unreadable))
         if found.changed or found.vanished:
             stale.append(
                 StaleItem(
@@ -218,8 +255,12 @@ def sync(
                     vanished=names(found.vanished, 500),
                 )
             )
+    if unreadable:
+        some = ", ".join(names(list(unreadable)[:10], 300))
+        notes.append(f"cannot be read, so nobody can say whether they changed: {some}")
     if not looked:
-        notes += why_empty(service, resolved.name)
+        for name in categories or [""]:
+            notes += [note for note in why_empty(service, resolved.name, name) if note not in notes]
     kept, dropped = fitting(stale[:limit], budget)
     dropped += [each.id for each in stale[limit:]]
     if dropped:
@@ -228,7 +269,7 @@ def sync(
         project=line(resolved.name or ""),
         memories=looked,
         files=seen,
-        unknown=unknown,
+        unknown=unknown + len(unreadable),
         stale=kept,
         dropped=dropped[:MOST_LISTED],
         notes=notes,

@@ -171,7 +171,7 @@ class SyncResult(Result):
     project: str = Field(description="The project it was limited to; empty for all.")
     memories: int = Field(description="Memories with related files that were looked at.")
     files: int = Field(description="Files that were looked at.")
-    unknown: int = Field(description="Related files of which no checksum was kept, so nobody can say.")
+    unknown: int = Field(description="Related files without a kept checksum, or that cannot be read: nobody can say.")
     stale: list[StaleItem]
     dropped: list[str] = Field(description="Ids of further stale memories beyond limit or max_bytes.")
 

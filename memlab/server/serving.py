@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlab.errors import InvalidValue
 from memlab.retrieval import HybridRetriever
 from memlab.server.handle import ServerHandle, running
+from memlab.server.sockets import bound_socket, check_host
 from memlab.store import MemoryStore
 
 
@@ -69,6 +70,13 @@ def serve(
     handle = ServerHandle(
         base, retriever, port=port, host=host, project=project, read_only=read_only, token=token, wait=wait, keep=keep
     )
-    if former is not None:
+    if former is None:
+        return handle.start()
+    # What cannot be had must not cost the one that runs: only its own port has to be free first.
+    if port == former.port:
+        check_host(host)
         former.stop()
-    return handle.start()
+        return handle.start()
+    listening = bound_socket(host, port)
+    former.stop()
+    return handle.start_on(listening)

@@ -10,6 +10,15 @@ from memlab.errors import InvalidValue
 LOOPBACK = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 
 
+def check_host(host: str) -> None:
+    """Raise :class:`InvalidValue` for an address that can be reached from elsewhere."""
+    if host not in LOOPBACK:
+        raise InvalidValue(
+            f"host: expected one of {', '.join(LOOPBACK)}, found {host!r}; a memory is served to this machine alone "
+            "(to reach it from another one, forward the port with ssh -L)"
+        )
+
+
 def bound_socket(host: str, port: int) -> socket.socket:
     """A listening socket on this machine's own address.
 
@@ -18,11 +27,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     InvalidValue
         If the address can be reached from elsewhere, or the port is taken.
     """
-    if host not in LOOPBACK:
-        raise InvalidValue(
-            f"host: expected one of {', '.join(LOOPBACK)}, found {host!r}; a memory is served to this machine alone "
-            "(to reach it from another one, forward the port with ssh -L)"
-        )
+    check_host(host)
     address = "127.0.0.1" if host == "localhost" else host
     # With the protocol named, asyncio switches Nagle's algorithm off; without it every answer waits 40 ms.
     listening = socket.socket(LOOPBACK[host], socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -74,12 +74,10 @@ class ToolSpec:
         text of a JSON list.
         """
         values: dict[str, Any] = {}
-        notes: list[str] = []
+        unknown: list[str] = []
         for name, value in given.items():
             if name not in self.parameters:
-                notes.append(
-                    f"{line(name, 60)!r} is no parameter and was left out; there are: {', '.join(self.parameters)}"
-                )
+                unknown.append(name)
                 continue
             parameter = self.parameters[name]
             optional = parameter.default is not inspect.Parameter.empty
@@ -92,7 +90,12 @@ class ToolSpec:
             if optional and (value is None or value == [] or blank or zero):
                 continue
             values[name] = value
-        return values, notes
+        return values, self._left_out(unknown)
+
+    def _left_out(self, unknown: list[str]) -> list[str]:
+        there = ", ".join(self.parameters)
+        notes = [f"{line(name, 60)!r} is no parameter and was left out; there are: {there}" for name in unknown[:5]]
+        return [*notes, f"{len(unknown) - 5} more were left out"] if len(unknown) > 5 else notes
 
 
 def _kind(annotation: Any) -> Any:

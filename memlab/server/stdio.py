@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memlab.errors import InvalidValue
+
 if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
@@ -36,11 +38,30 @@ _CLOSING = 0.5  # seconds that the store gets
 @contextlib.contextmanager
 def wire_kept_clean() -> Iterator[Wire]:
     """Keep stdout aside: what is printed goes to stderr, until :meth:`Wire.open`."""
+    open_what_is_closed()
     wire = Wire()
     try:
         yield wire
     finally:
         wire.close()
+
+
+def open_what_is_closed() -> None:
+    """Point those of the three standard streams at nothing that the parent has closed.
+
+    Otherwise the next file to be opened gets their number, and what is said to stderr goes there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
 
 
 class Wire:
@@ -108,11 +129,19 @@ class DrainedStderr:
         while self._chunks.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.005)
 
+    def restore(self) -> None:
+        """Give stderr back, after the last words; for a process that goes on."""
+        self.last_words()
+        os.dup2(self._old, 2)
+
 
 def set_up_logging(level: str, file: Path | None) -> None:
-    """Send log records to a file, or to stderr."""
+    """Send log records to a file, or to stderr; raises :class:`InvalidValue` for a file that cannot be written."""
     handler: logging.Handler
-    handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+    try:
+        handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"log file: {file} cannot be written ({error.strerror}); name another one") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
@@ -120,13 +149,15 @@ def set_up_logging(level: str, file: Path | None) -> None:
 
 def leave(store: MemoryStore | None, stderr: DrainedStderr | None, code: int = 0) -> None:
     """End the process now: whatever a worker thread is in the midst of is undone by SQLite."""
-    if store is not None:
-        closing = threading.Thread(target=store.close, daemon=True)
-        closing.start()
-        closing.join(_CLOSING)
-    if stderr is not None:
-        stderr.last_words()
-    os._exit(code)
+    try:
+        if store is not None:
+            closing = threading.Thread(target=store.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSING)
+        if stderr is not None:
+            stderr.last_words()
+    finally:
+        os._exit(code)
 
 
 def end_on_signals(store: MemoryStore, stderr: DrainedStderr | None) -> None:

@@ -20,6 +20,8 @@ _ANSI = re.compile(
     r"|\x1b[PX^_][^\x1b\x9c]*(?:\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
+# One after a letter chooses its form; further ones show nothing, and a whole text can be hidden in a row of them.
+_SELECTORS = re.compile("([\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
 _JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of emoji
 
 
@@ -31,11 +33,12 @@ def clean(text: str) -> str:
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
+    text = "".join(
         char
         for char in text
         if char in "\n\t" or char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
     )
+    return _SELECTORS.sub(r"\1", text)
 
 
 def line(text: str, most: int = 200) -> str:

@@ -72,8 +72,8 @@ def recall(
         "project": resolved.name,
         "category": category or None,
         "tags": tags or None,
-        "created_after": moment(after),
-        "created_before": moment(before),
+        "created_after": (since := moment(after, "after")),
+        "created_before": (until := moment(before, "before")),
         # 0 and 1 both mean any.
         "min_importance": min_importance if min_importance > 1 else None,
     }
@@ -90,6 +90,8 @@ def recall(
         notes.append(f"{len(dropped)} more did not fit into max_bytes={budget}; raise it, or get them by id")
     if not found:
         notes += why_empty(service, resolved.name, category, tags)
+        if since is not None and until is not None and since >= until:
+            notes.append("nothing can be made after 'after' and before 'before' as they are given: swap them")
         if query.strip() in service.store:
             notes.append("the query is the id of a memory: memories with action 'get' shows it")
     result = RecallResult(
@@ -237,7 +239,8 @@ def reflect(
     changes: dict[str, Any] = {
         "content": content,
         "importance": importance,
-        "tags": [*(tags or before.tags), *add_tags] if tags or add_tags else None,
+        "tags": tags,
+        "add_tags": add_tags,  # to those there are when it is stored: another client may add some at the same time
         "category": category,
         "subcategory": subcategory,
         "source": source,

@@ -114,7 +114,8 @@ def _memories(result: MemoriesResult) -> list[str]:
     for state in result.revisions:
         lines.append(f"- revision {state.revision}, {f'until {state.replaced_at}' if state.replaced_at else 'now'}")
         lines.append(quoted(state.content))
-    return [*lines, *_counted(result.counts), *_left_out(result.dropped, result.shortened)]
+    short = () if result.action == "get" else result.shortened  # where its note says it
+    return [*lines, *_counted(result.counts), *_left_out(result.dropped, short)]
 
 
 def _counted(counts: Iterable[Count]) -> list[str]:

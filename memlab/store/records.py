@@ -235,6 +235,7 @@ def changed_columns(values: Mapping[str, Any]) -> dict[str, Any]:
         "project": lambda value: optional_text(value, "project"),
         "category": lambda value: check_text(value, "category"),
         "tags": lambda value: _json(check_strings(value, "tags")),
+        "add_tags": lambda value: _json(check_strings(value, "add_tags")),
         "importance": check_importance,
         "subcategory": lambda value: optional_text(value, "subcategory"),
         "source": lambda value: optional_text(value, "source"),

@@ -382,6 +382,7 @@ class MemoryStore:
         project: str | None = KEEP,
         category: str = KEEP,
         tags: Iterable[str] | str | None = KEEP,
+        add_tags: Iterable[str] | str | None = KEEP,
         importance: int = KEEP,
         subcategory: str | None = KEEP,
         source: str | None = KEEP,
@@ -389,6 +390,9 @@ class MemoryStore:
         file_checksums: Mapping[str, str] | None = KEEP,
     ) -> Memory:
         """Change a memory; what is not given stays. The former content becomes a revision, see :meth:`history`.
+
+        ``add_tags`` go to the ``tags`` that are given, or else to those there are at the moment of writing: of two
+        writers that each add one, neither loses its own.
 
         Raises
         ------
@@ -404,6 +408,7 @@ class MemoryStore:
                 project=project,
                 category=category,
                 tags=tags,
+                add_tags=add_tags,
                 importance=importance,
                 subcategory=subcategory,
                 source=source,
@@ -411,6 +416,7 @@ class MemoryStore:
                 file_checksums=file_checksums,
             )
         )
+        more_tags = columns.pop("add_tags", None)
         encoded: Encoded | None = None
         made_by: EncoderStamp | None = None
         with self._file.read() as connection:
@@ -422,6 +428,8 @@ class MemoryStore:
                 (encoded,), made_by = self._writer.slot.encode_contents([columns["content"]], self._writer.policy)
         with self._file.write() as connection:
             writing.require(connection, memory_id, live=True)
+            if more_tags is not None:
+                columns["tags"] = writing.with_tags(connection, memory_id, more_tags, columns.get("tags"))
             writing.change_columns(connection, memory_id, {**columns, "updated_at": format_time(self._clock())})
             if encoded is not None:
                 encoder_id, _ = self._writer.encoder_for(connection, made_by, "")
@@ -676,13 +684,13 @@ class MemoryStore:
             else:
                 projections.add(connection, encoder_id, settings, picture, change)
 
-    def categories(self) -> dict[str, int]:
-        """Live memories a category, most first."""
-        return self._tally("category")
+    def categories(self, **given: Any) -> dict[str, int]:
+        """Live memories a category, most first; of those that pass the filters: ``categories(project="billing")``."""
+        return self._tally("category", **given)
 
-    def projects(self) -> dict[str, int]:
-        """Live memories a project, most first."""
-        return self._tally("project")
+    def projects(self, **given: Any) -> dict[str, int]:
+        """Live memories a project, most first; of those that pass the filters."""
+        return self._tally("project", **given)
 
     def sources(self) -> dict[str, int]:
         """Live memories a source, most first."""
@@ -692,11 +700,13 @@ class MemoryStore:
         """Live memories a tag, most first."""
         return self._tally("value", "memories m, json_each(m.tags)")
 
-    def _tally(self, column: str, table: str = "memories m") -> dict[str, int]:
+    def _tally(self, column: str, table: str = "memories m", **given: Any) -> dict[str, int]:
+        where, values = Filters.of(None, **given).sql()
         with self._file.read() as connection:
             rows = connection.execute(
                 f"SELECT {column}, count(*) AS n FROM {table} WHERE m.trashed_at IS NULL AND {column} IS NOT NULL "
-                f"GROUP BY {column} ORDER BY n DESC, {column}"
+                f"AND {where} GROUP BY {column} ORDER BY n DESC, {column}",
+                values,
             ).fetchall()
         return dict(rows)
 

@@ -193,6 +193,13 @@ def change_columns(connection: sqlite3.Connection, memory_id: str, columns: dict
     connection.execute(f"UPDATE memories SET {names} WHERE id = ?", [*columns.values(), memory_id])
 
 
+def with_tags(connection: sqlite3.Connection, memory_id: str, more: str, tags: str | None = None) -> str:
+    """The tags, by default those that a memory has, with ``more`` behind them; all of them JSON lists."""
+    if tags is None:
+        (tags,) = connection.execute("SELECT tags FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return _json(dict.fromkeys([*json.loads(tags or "[]"), *json.loads(more)]))
+
+
 def require(connection: sqlite3.Connection, memory_id: str, *, live: bool = False) -> None:
     """Raise :class:`UnknownMemory` unless the memory exists (and is not in the trash)."""
     row = None

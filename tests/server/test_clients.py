@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def test_a_command_line_survives_a_shell(client, tmp_path):
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name not in SHELLS])
 def test_a_file_parses_and_holds_the_command(client, tmp_path):
-    db = tmp_path / "memory.db"
+    db = tmp_path / 'my "notes" $x' / "it's.db"
     entry = entries(client, str(stdio_snippet(client, db, "--read-only")))
     words = entry["command"] if client == "opencode" else [entry["command"], *entry["args"]]
     assert words == command(db, "--read-only")
@@ -66,6 +67,21 @@ def test_http_settings_name_the_address_and_where_the_token_is(client, tmp_path)
     assert "http://127.0.0.1:8765/mcp" in bare.text
     assert "oken" not in bare.text
     assert "Authorization" not in bare.text
+
+
+@posix
+@pytest.mark.parametrize("client", SHELLS)
+@pytest.mark.parametrize("folder", ["my data", "it's", 'so "called"', "$HOME `id` \\"])
+def test_a_shell_reads_the_token_wherever_it_is(client, folder, tmp_path):
+    kept = tmp_path / folder / "token"
+    kept.parent.mkdir()
+    kept.write_text("t0ken\n")
+    text = http_snippet(client, Http("http://127.0.0.1:8765/mcp", kept)).text
+    # The client is a function of the shell that shows its arguments, and the variable that it would read.
+    script = f'{Path(text.splitlines()[-1]).parts[0].split()[0]}() {{ printf "%s\\n" "$@" "$MEMLAB_TOKEN"; }}\n{text}\n'
+    said = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    assert "t0ken" in said.stdout if client == "codex" else "Authorization: Bearer t0ken\n" in said.stdout
 
 
 def test_a_client_that_takes_no_address_is_told_of_stdio():
@@ -95,7 +111,7 @@ def test_the_command_line_for_http(tmp_path):
     db = tmp_path / "memory.db"
     run = CliRunner().invoke(cli, ["mcp", "config", "claude-code", "--db", str(db), "--http", "--port", "8765"])
     assert run.exit_code == 0
-    kept = Path(run.stdout.split('cat "')[1].split('"')[0])
+    kept = Path(*shlex.split(run.stdout.split("$(cat ")[1].split(")")[0]))
     token = kept.read_text().strip()
     assert len(token) >= 43
     assert token not in run.output

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -151,6 +152,27 @@ def test_a_port_that_is_taken_is_an_error_in_the_cell(store):
     for wrong in (-1, 65536, True, "8080"):
         with pytest.raises(InvalidValue, match="port: expected a whole number"):
             memlab.serve(store, port=wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"host": "0.0.0.0"}, {"port": "taken"}, {"port": -1}, {"token": "short"}])
+def test_a_mistake_in_the_cell_leaves_the_former_server_alone(handle, store, wrong):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        if wrong.get("port") == "taken":
+            wrong = {"port": taken.getsockname()[1]}
+        with pytest.raises(InvalidValue):
+            memlab.serve(store, **{"port": handle.port, **wrong})
+        assert handle.running
+        assert alive(handle)
+
+
+def test_another_port_ends_the_former_server(handle, store):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with memlab.serve(store, port=port) as other:
+        assert (handle.running, other.running, other.port) == (False, True, port)
 
 
 def test_what_is_no_store_is_refused():
@@ -357,6 +379,15 @@ def test_a_read_only_server_over_a_store_that_can_be_written(store):
 
         assert anyio.run(talk) == ["recall", "memories", "category", "sync"]
     store.remember("still writable here")
+
+
+def test_a_store_that_cannot_be_counted_is_no_crash_of_the_card(handle, monkeypatch):
+    def unreadable(_store):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(type(handle.store), "__len__", unreadable)
+    assert "serving" in repr(handle)
+    assert " memories" not in handle._repr_html_()
 
 
 def test_a_closed_store_is_said_not_crashed(make_store):

@@ -261,6 +261,39 @@ def test_an_open_stream_ends_with_the_server(handle, caplog):
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+def test_a_call_that_still_runs_at_the_stop_is_given_up(make_store, era, caplog):
+    encoder = HeldEncoder()
+    store = make_store(encoder=encoder)
+    handle = serve(store)
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    body["params"] = {"name": "remember", "arguments": {"content": "given up"}}
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {handle.token.value}"}
+    if era == "auto":
+        headers |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "remember"}
+        own = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        body["params"]["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in own.items()}
+    answers = []
+
+    def ask():
+        with httpx2.Client(timeout=60) as client:
+            answers.append(client.post(handle.url, json=body, headers=headers))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert encoder.asked.wait(60)
+    handle.stop()
+    assert not handle.running
+    asking.join(60)
+    encoder.go.set()
+    # A stream that has begun can only end; otherwise the status says it.
+    (got,) = answers
+    assert got.status_code == 503 or (got.status_code == 200 and "remembered" not in got.text)
+    with handle.start():
+        assert alive(handle)
+    assert [memory.content for memory in store.find()] == []
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 @pytest.mark.parametrize("who", ["server", "client"])
 def test_a_body_that_never_ends_holds_nothing_up(handle, caplog, who):
     head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{handle.port}\r\nAuthorization: Bearer {handle.token.value}\r\n"

@@ -102,6 +102,35 @@ def test_sync_finds_what_changed_and_what_vanished(server, store, files):
     assert len(few.data["stale"]) == len(few.data["dropped"]) == 1
 
 
+def test_a_file_that_cannot_be_read_is_not_called_gone(server, files, monkeypatch):
+    call(server, "remember", content="about a", related_files="a.py")
+    call(server, "remember", content="about b", related_files="b.py")
+    opened = os.open
+
+    def refused(path, *rest, **more):
+        if str(path).endswith("a.py"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    got = call(server, "sync")
+    assert (got.data["stale"], got.data["unknown"], got.data["files"]) == ([], 1, 2)
+    assert f"cannot be read, so nobody can say whether they changed: {files / 'a.py'}" in got.text
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_the_file(server, files):
+    call(server, "remember", content="about a", related_files="a.py")
+    (files / "a.py").unlink()
+    (files / "a.py").mkdir()
+    assert call(server, "sync").data["stale"][0]["vanished"] == [str(files / "a.py")]
+
+
+def test_sync_of_a_category_that_is_not_there_is_said(server, store):
+    store.remember("x", category="fact")
+    got = call(server, "sync", categories="facts, fact")
+    assert "no memory has the category 'facts'; there are: fact" in got.text
+
+
 def test_reflect_takes_the_checksums_anew(server, files):
     memory_id = call(server, "remember", content="about a", related_files="a.py").data["id"]
     (files / "a.py").write_text("changed")

@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
@@ -148,12 +150,71 @@ def test_nothing_but_the_protocol_comes_out_of_stdout(start, tmp_path, db):
     assert process.popen.returncode == 0
 
 
-def test_a_line_that_is_no_json_does_not_end_the_server(start):
+CALL = '{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"remember","arguments":{%s}}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        ("{this is no JSON", None, -32700),
+        ('["neither"]', None, -32600),
+        ("{}", None, -32600),
+        ('{"jsonrpc":"1.0","id":3,"method":"ping"}', 3, -32600),
+        ('{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[]}', 3, -32600),
+        ("[" * 100_000, None, -32700),
+        # Half of a surrogate pair: what is left of an emoji that was cut in two.
+        (CALL % r'"content":"\ud83d"', "mine", -32700),
+        (CALL % '"content":"a\tb"', "mine", -32700),
+        (CALL % f'"content":"much", "importance": 1{"0" * 4250}1', "mine", None),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered(start, line, number, code):
     process = start()
     process.initialize()
-    process.send("{this is no JSON")
-    process.send('["neither"]')
+    process.send(line)
+    reply = process.read()
+    assert reply["id"] == number
+    assert reply.get("error", {}).get("code") == code
     assert process.ask("ping", number=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_blank_lines_and_broken_answers_are_passed_over(start):
+    process = start()
+    process.initialize()
+    for line in ("", "\r", '{"jsonrpc":"2.0","id":9,"result":5}', '{"jsonrpc":"2.0","id":[],"error":{}}'):
+        process.send(line)
+    assert process.ask("ping", number=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+@posix
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_standard_stream_that_is_closed_is_no_crash(start, closed, db):
+    process = start(preexec_fn=lambda: os.close(closed))
+    if closed == 2:
+        process.initialize()
+        assert "id" in process.ask("tools/call", name="remember", arguments={"content": "no stderr"})
+    if closed:
+        process.hang_up()
+    assert process.ends() == 0
+    assert process.popen.stderr.read() == b""
+    with MemoryStore(db, None, read_only=True) as store:
+        assert store.check().ok
+
+
+@posix
+def test_it_leaves_on_a_signal_without_stderr(start):
+    process = start(preexec_fn=lambda: os.close(2))
+    process.initialize()
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.ends() == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--http"]])
+def test_a_log_file_that_cannot_be_written_is_said(start, tmp_path, more):
+    process = start("--log-file", str(tmp_path / "nowhere" / "log.txt"), *more)
+    assert process.ends() == 1
+    assert b"cannot be written" in (said := process.popen.stderr.read())
+    assert b"Traceback" not in said
 
 
 def test_it_leaves_at_the_end_of_stdin(start):
@@ -222,6 +283,30 @@ def test_a_client_that_never_reads_stderr_holds_nothing_up(start):
     process.hang_up()
     assert process.ends() == 0
     assert len(process.popen.stderr.read()) > 1000
+
+
+@posix
+def test_over_http_too_stderr_that_is_never_read_holds_nothing_up(start, tmp_path):
+    data = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "HOME")}
+    process = start("--http", "--no-token", "--log-level", "debug", env=data)
+    url = process.popen.stdout.readline().decode().split()[0]
+    headers = {"Accept": "application/json, text/event-stream"}
+    with httpx2.Client(timeout=30, headers=headers) as client:
+        for _ in range(150):  # some 1.3 kB of log each, and a pipe holds 64
+            assert client.post(url, json=INITIALIZE).status_code == 200
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.popen.wait(20) == 0
+    assert len(process.popen.stderr.read()) > 10_000
+
+
+@posix
+def test_a_port_that_is_taken_is_said_on_the_command_line(start, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        process = start("--http", "--no-token", "--port", str(taken.getsockname()[1]))
+        assert process.ends() == 1
+    assert b"cannot be had" in process.popen.stderr.read()
 
 
 def test_a_log_file_takes_what_stderr_would(start, tmp_path):

@@ -141,7 +141,43 @@ def test_filters_and_dates_are_those_of_the_library(server, store):
     assert found(category="fact") == ["new note"]
     wrong = call(server, "recall", query="note", after="last week")
     assert wrong.failed
-    assert wrong.text.startswith("recall: after: expected an ISO 8601 time")
+    assert wrong.text.startswith("recall: after: expected a day, for example 2026-03-04")
+
+
+TIMES = [
+    ("2026-07-01", True),
+    (" 2026-07-01 ", True),
+    ("2026-07-01T00:00:00Z", True),
+    ("2026-07-01T10:00:00+02:00", True),
+    ("2026-07-01 10:00:00 +0200", True),
+    ("2026-07-01T00:00", False),
+    ("20260701", False),
+    ("2026-7-1", False),
+    ("2026-13-45", False),
+    ("2026-07", False),
+    ("1751328000", False),
+    ("yesterday", False),
+    ("\x1b[31m2026", False),
+    ("9999-12-31T23:59:59-14:00", False),
+    ("\uff12\uff10\uff12\uff16-07-01", False),  # digits of another script
+]
+
+
+@pytest.mark.parametrize("name", ["after", "before"])
+@pytest.mark.parametrize(("text", "fits"), TIMES)
+def test_a_time_is_taken_or_refused_in_words_for_an_assistant(server, name, text, fits):
+    got = call(server, "recall", query="note", **{name: text})
+    assert got.failed is not fits
+    if not fits:
+        assert got.text.startswith(f"recall: {name}: expected a day, for example 2026-03-04")
+        assert "datetime(" not in got.text
+        assert "\x1b" not in got.text
+
+
+def test_times_the_wrong_way_round_are_said(server, store):
+    store.remember("note")
+    got = call(server, "recall", query="note", after="2026-07-01", before="2026-06-01")
+    assert "swap them" in got.text
 
 
 def test_a_budget_drops_whole_hits_and_says_so(server, store):
@@ -154,6 +190,35 @@ def test_a_budget_drops_whole_hits_and_says_so(server, store):
     assert any("max_bytes=4000" in note for note in got.data["notes"])
     assert all(each in got.text for each in dropped)
     assert sum(len(json.dumps(hit, ensure_ascii=False)) for hit in kept) < 4400
+
+
+def test_one_huge_memory_does_not_keep_the_others_out(server, store):
+    huge = store.remember("retries " * 400 + "\U0001f600" * 3000)
+    store.remember_many([f"retries {i}" for i in range(3)])
+    got = call(server, "recall", query="retries", max_bytes=3000)
+    assert got.data["dropped"] == [huge.memory_id]
+    assert len(got.data["hits"]) == 3
+    assert f"left out for size: {huge.memory_id}" in got.text
+
+
+@pytest.mark.parametrize("letter", ["x", "\u6f22", "\U0001f600"])
+def test_what_no_answer_can_hold_is_shown_from_its_beginning(server, store, letter):
+    memory = store.remember(letter * 150_000)
+    got = call(server, "memories", action="get", memory_id=memory.memory_id)
+    (item,) = got.data["items"]
+    assert item["content"].startswith(letter * 30_000)
+    assert item["characters"] == 150_000
+    assert got.data["shortened"] == [memory.memory_id]
+    assert len(json.dumps(item, ensure_ascii=False).encode()) < 201_000
+    assert "this is the beginning of 150,000 characters" in got.text
+    assert "action get shows all" not in got.text
+
+
+def test_a_history_says_what_it_cuts(server, store):
+    memory = store.remember("x" * 5000)
+    store.update(memory.memory_id, content="short")
+    got = call(server, "memories", action="history", memory_id=memory.memory_id)
+    assert "revisions cut to 4,000 characters: 1;" in got.text
 
 
 def test_long_content_is_cut_and_get_shows_all(server, store):
@@ -212,6 +277,28 @@ def test_a_fault_of_the_protocol_is_an_error_of_the_protocol(server, era):
             await client.get_prompt("nothing")
 
     ask(server, talk, era)
+
+
+def test_an_error_is_bounded_whatever_was_given(server, store):
+    store.remember("x", memory_id="m-1")
+    for tool, arguments in (
+        ("forget", {"memory_id": "x" * 100_000}),
+        ("memories", {"action": "get", "memory_id": "x" * 100_000}),
+        ("recall", {"query": "x", "limit": 10**4000}),
+        ("recall", {"query": "x", **{f"{'z' * 1000}{number}": 1 for number in range(500)}}),
+    ):
+        assert len(call(server, tool, **arguments).text) < 3000
+
+
+def test_advice_is_for_an_assistant_and_not_for_python(server, store):
+    call(server, "remember", content="one; two", idempotency_key="k")
+    known = call(server, "remember", content="three", idempotency_key="k")
+    assert known.text.endswith("; use a new key, or change that memory with reflect")
+    half = call(server, "remember", content="half \ud83d")
+    assert half.text.endswith("; send the text again without it")
+    for said in (known, half):
+        assert said.failed
+        assert "(" not in said.text
 
 
 def test_an_unknown_parameter_is_named(server):
@@ -280,6 +367,21 @@ def test_reflect_changes_what_is_given_and_keeps_the_former_text(server, store):
     assert store.get(memory.memory_id).project is None
 
 
+def test_tags_that_are_added_at_the_same_time_all_stay(server, store):
+    memory_id = store.remember("x", tags=["first"]).memory_id
+    names = [f"t{number}" for number in range(12)]
+
+    async def talk():
+        async with Client(server) as client, anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(client.call_tool, "reflect", {"memory_id": memory_id, "add_tags": name})
+
+    anyio.run(talk)
+    assert sorted(store.get(memory_id).tags) == sorted(["first", *names])
+    call(server, "reflect", memory_id=memory_id, tags="only", add_tags=["this", "only"])
+    assert store.get(memory_id).tags == ("only", "this")
+
+
 def test_an_idempotency_key_stores_once(server, store):
     first = call(server, "remember", content="x", idempotency_key="k")
     second = call(server, "remember", content="x", idempotency_key="k")
@@ -315,6 +417,13 @@ def test_memories_lists_and_counts(server, store):
 
     assert counted("by-project") == {"billing": 2, "search": 1}
     assert counted("by-category") == {"note": 2, "decision": 1}
+    of_billing = call(server, "memories", action="by-category", project="billing")
+    assert of_billing.data["counts"] == [{"name": "decision", "memories": 1}, {"name": "note", "memories": 1}]
+    of_notes = call(server, "memories", action="by-project", category="decision")
+    assert of_notes.data["counts"] == [{"name": "billing", "memories": 1}]
+    whole = call(server, "memories", action="stats", project="search")
+    assert (whole.data["stats"]["memories"], whole.data["project"]) == (3, "")
+    assert "1 memories are of 'search'" in whole.text
     items = call(server, "memories", action="by-project", project="billing").data["items"]
     assert {item["content"] for item in items} == {"one", "two"}
     stats = call(server, "memories", action="stats").data["stats"]
@@ -392,6 +501,7 @@ def test_a_read_only_server_has_no_tool_that_writes(make_store, store):
     server = MemoryServer(service_for(make_store(read_only=True)))
     tools = ask(server, lambda client: client.list_tools()).tools
     assert [tool.name for tool in tools] == ["recall", "memories", "category", "sync"]
+    assert all(tool.annotations.read_only_hint and not tool.annotations.destructive_hint for tool in tools)
     assert len(call(server, "recall", query="retries").data["hits"]) == 1
     refused = call(server, "remember", content="x")
     assert refused.failed
