@@ -254,6 +254,12 @@ def test_variants(hashed: MemoryStore) -> None:
         ({"channels": ()}, "one or more channels"),
         ({"channels": (KeywordChannel(), KeywordChannel())}, "different names"),
         ({"fusion": RRF(weights={"keywords": 2})}, "'keywords' is no channel"),
+        ({"channels": KeywordChannel()}, "channels: expected several"),
+        ({"channels": ("keyword",)}, r"channels: expected objects such as KeywordChannel\(\).*, found 'keyword'"),
+        ({"channels": "keyword"}, "channels: expected objects"),
+        ({"fusion": None}, r"fusion: expected objects such as RRF\(\) and ScoreFusion\(\), found None"),
+        ({"fusion": RRF}, "fusion: expected objects"),
+        ({"recency": 14}, r"recency: expected objects such as RecencyRanker\(\), or None, found 14"),
     ],
 )
 def test_bad_settings(hashed: MemoryStore, change: dict[str, object], message: str) -> None:
@@ -264,6 +270,8 @@ def test_bad_settings(hashed: MemoryStore, change: dict[str, object], message: s
 def test_unknown_names_list_the_known_ones(hashed: MemoryStore) -> None:
     with pytest.raises(InvalidValue, match="it has keyword, vector, passage"):
         HybridRetriever(hashed).only("vectors")
+    with pytest.raises(InvalidValue, match=r"filters: expected Filters or a mapping .*, found \['p'\]"):
+        HybridRetriever(hashed).recall("hello", filters=["p"])  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="the filters are project, category"):
         HybridRetriever(hashed).recall("x", projekt="p")
     with pytest.raises(InvalidValue, match="query: expected text, found int"):
