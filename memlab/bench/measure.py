@@ -34,6 +34,7 @@ _MEASUREMENTS = 8  # that take questions from the deal
 _BULK = 96  # notes encoded at once
 _COLD = 5
 _LEAST_RATES = 2
+_TIE = 1e-6  # cosines nearer to each other than this: float32 cannot tell which is larger
 _SCAN = "numpy float32 product and argpartition, one thread"
 _OR = "all words joined by OR, ordered by rank"
 _NAIVE = "SentenceTransformer.encode, float32 matrix and plain OR"
@@ -227,7 +228,8 @@ class _Run:
             if plain:
                 times, found = plain.ask("scan", [(query.vector, TEN) for query in block])
                 theirs += times
-                kept += [_share(result, numbers) for result, numbers in zip(results, found, strict=True)]
+                asked_and_found = zip(block, results, found, strict=True)
+                kept += [self._near_enough(query, result, numbers) for query, result, numbers in asked_and_found]
         self.add(
             "vector",
             "vector channel, best ten",
@@ -243,6 +245,14 @@ class _Run:
         if several:
             times = [self.search(PassageChannel(), query).milliseconds for query in asked[:50]]
             self.add("passage", "passage channel, best ten", "ms", times)
+
+    def _near_enough(self, query: Query, result: ChannelResult, exact: Sequence[int]) -> float:
+        """How much of the exact ten a ten has; memories that tie with the last are worth as much as it is."""
+        with self.store.view() as view:
+            scores = VectorChannel().score(query, view, exact)
+        least = min((score for score, _ in scores.values()), default=1.0) - _TIE
+        near = sum(hit.raw_score >= least for hit in result.hits)
+        return min(1.0, near / len(exact)) if exact else 1.0
 
     def first_keywords(self) -> None:
         """The keyword channel's answers until it has the postings in memory, which it makes beside them."""
@@ -490,9 +500,9 @@ def _apart(items: list[_Item]) -> tuple[list[_Item], list[_Item]]:
     return items[:count], items[count:]
 
 
-def _share(result: ChannelResult, right: Sequence[int] | ChannelResult) -> float:
+def _share(result: ChannelResult, right: ChannelResult) -> float:
     """How much of the right ten is in a channel's ten."""
-    wanted = [hit.number for hit in right.hits] if isinstance(right, ChannelResult) else list(right)
+    wanted = [hit.number for hit in right.hits]
     if not wanted:
         return 1.0
     return len({hit.number for hit in result.hits} & set(wanted)) / len(wanted)

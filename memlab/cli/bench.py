@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,10 @@ def _own(context: click.Context, session: Session, options: dict[str, Any]) -> b
             raise click.UsageError(f"--{name} goes with --growth")
     if options["plot"] is not None:
         import memlab.bench.plot  # noqa: F401 - says now, not in ten minutes, if matplotlib is missing
+
+        place = options["plot"].absolute()
+        if place.is_dir() or not os.access(place if place.exists() else place.parent, os.W_OK):
+            raise click.UsageError(f"--plot: {place} cannot be written; name a file in a folder that is there")
     return session.given is not None and not synthetic
 
 
@@ -176,7 +181,11 @@ def _plot(results: list[StoreFigures], path: Path) -> None:
     if len(results) < 2:
         say("nothing was drawn: fewer than two sizes were measured")
         return
-    path.write_bytes(growth(results).png())
+    try:
+        path.write_bytes(growth(results).png())
+    except OSError as error:
+        say(f"nothing was drawn: {path} cannot be written: {error.strerror}")
+        return
     say(f"drawn: {path}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ def vector_recall(
     store: MemoryStore,
     queries: Any,
     qrels: Any,
-    k: Sequence[int] = (5, 1),
+    k: int | Sequence[int] = (5, 1),
     *,
     now: datetime | str | None = None,
     progress: Show = None,
@@ -31,7 +31,7 @@ def vector_recall(
     store : MemoryStore
     queries, qrels
         See :func:`~memlab.evaluation.evaluate.evaluate`.
-    k : sequence of int
+    k : int or sequence of int
         Cutoffs; recall@5 and recall@1 in the articles.
     now, progress
         See :func:`~memlab.evaluation.evaluate.evaluate`.
@@ -48,7 +48,7 @@ def vector_recall(
     EncoderUnavailable
         If the store has no vectors, or its encoder cannot be had.
     """
-    cutoffs = [whole(cutoff, "k", least=1) for cutoff in k]
+    cutoffs = [whole(cutoff, "k", least=1) for cutoff in (k if isinstance(k, Iterable) else [k])]
     if not cutoffs:
         raise InvalidValue("k: expected one or more cutoffs such as (5, 1), found none")
     retriever = HybridRetriever(store, channels=(VectorChannel(),), depth=max(cutoffs), recency=None)

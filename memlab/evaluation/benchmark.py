@@ -87,10 +87,12 @@ def measure_set(
     names, chosen = check_profiles(profiles), parse_measures(measures)
     both = judged(labelled.queries, labelled.qrels)
     notes = (*labelled.notes, *both.notes, *missing_memories(store, both.qrels))
+    looked_at = needed_depth(chosen, DEFAULT_LIMIT)
     gathered = gather_all(
         {name: profile(name, store) for name in names},
         both.queries,
-        limit=needed_depth(chosen, DEFAULT_LIMIT),
+        limit=looked_at,
+        looked_at=looked_at,
         progress=progress,
         label=labelled.name,
     )

@@ -15,7 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.encoders.base import stamp
-from memlab.errors import EncoderError, InvalidValue, StoreError
+from memlab.errors import (
+    EncoderError,
+    EncoderUnavailable,
+    InvalidValue,
+    NotAStore,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+)
 from memlab.evaluation.folders import LabelledSet, content_key
 from memlab.evaluation.vectors import vector_file
 from memlab.progress import Progress, Show
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 _BATCH = 512
 _MANY = 1000  # texts from which on making the encoder's graph first saves more than it costs
 _EVERY = 0.2  # seconds between two looks at the lock
+_ANOTHER = "free or unlock it, or name another folder: cache=, --cache or MEMLAB_CACHE"
 
 
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
@@ -112,22 +123,28 @@ def kept_store(path: Path, encoder: EncoderChoice, make: Callable[[Path], None])
     Raises
     ------
     StoreError
-        If the folder cannot be written.
+        If the folder cannot be written or the disk is full. What was made until then is gone on with next time.
     """
-    if not path.exists():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StoreError(f"{path.parent}: the cache folder cannot be made: {error.strerror}") from error
-        with _alone(path.with_suffix(".lock")):
-            if not path.exists():
-                part = path.with_suffix(".part")
-                make(part)
-                log = part.with_name(f"{part.name}-wal")
-                if log.exists() and log.stat().st_size:
-                    raise StoreError(f"{part}: another process has the unfinished store open; try again later")
-                vector_file(path).touch()  # its presence says that vectors of queries may be kept there
-                part.replace(path)
+    if path.exists():
+        with contextlib.suppress(NotAStore, StoreDamaged):  # what can be made again need not be mended
+            return MemoryStore(path, encoder, read_only=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreError(f"{path.parent}: the cache folder cannot be made: {error.strerror}; {_ANOTHER}") from error
+    with _writing(path.parent), _alone(path.with_suffix(".lock")):
+        if path.exists():
+            try:
+                return MemoryStore(path, encoder, read_only=True)  # another process has made it meanwhile
+            except (NotAStore, StoreDamaged):
+                _remove(path)
+        part = path.with_suffix(".part")
+        make(part)
+        log = part.with_name(f"{part.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise StoreError(f"{part}: another process has the unfinished store open; try again later")
+        vector_file(path).touch()  # its presence says that vectors of queries may be kept there
+        part.replace(path)
     return MemoryStore(path, encoder, read_only=True)
 
 
@@ -148,12 +165,34 @@ def _begun(part: Path, encoder: EncoderChoice, policy: PassagePolicy) -> MemoryS
     """The store of an interrupted build, or a new one where that cannot be gone on with."""
     try:
         return MemoryStore(part, encoder, passages=policy)
+    except (StoreReadOnly, StoreFull, StoreLocked, EncoderUnavailable):
+        raise  # nothing is wrong with what is there
     except (StoreError, EncoderError, InvalidValue):
         if not part.exists():
             raise
-        for name in (part.name, f"{part.name}-wal", f"{part.name}-shm"):
-            part.with_name(name).unlink(missing_ok=True)
+        _remove(part)
         return MemoryStore(part, encoder, passages=policy)
+
+
+def _remove(path: Path) -> None:
+    """Take a store away that is good for nothing."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say what can be done about a cache folder that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error.filename, (str, os.PathLike)) or Path(error.filename).parent != folder:
+            raise  # an encoder's, or whoever's
+        raise StoreError(
+            f"{folder}: the cache folder cannot be written: {error.strerror or error}; {_ANOTHER}"
+        ) from error
+    except StoreReadOnly as error:
+        raise StoreReadOnly(f"{folder}: the cache folder cannot be written; {_ANOTHER}") from error
 
 
 def _digest(labelled: LabelledSet, encoder: EncoderChoice, policy: PassagePolicy) -> str:
@@ -178,13 +217,18 @@ def _safe(name: str) -> str:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold a lock that no other process holds; a process that dies lets go of it, on every platform."""
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise StoreReadOnly(f"{path}: the lock of the cache cannot be made: {error}") from error
     try:
         while True:
             try:
                 connection.execute("BEGIN EXCLUSIVE")
                 break
             except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                    raise StoreReadOnly(f"{path}: the lock of the cache cannot be taken: {error}") from error
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise StoreError(f"{path}: the lock of the cache cannot be taken: {error}") from error
                 time.sleep(_EVERY)

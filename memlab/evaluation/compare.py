@@ -13,7 +13,7 @@ from memlab.evaluation.comparison import Comparison, Difference
 from memlab.evaluation.evaluate import Evaluation, measured
 from memlab.evaluation.gathering import DEFAULT_LIMIT, Judged, gather_all, judged, missing_memories
 from memlab.evaluation.judgments import Qrels
-from memlab.evaluation.measures import DEFAULT_MEASURES, parse_measures
+from memlab.evaluation.measures import DEFAULT_MEASURES, check_limit, parse_measures
 from memlab.evaluation.queries import LabelledQuery, queries_of
 from memlab.evaluation.runs import Run
 from memlab.evaluation.wording import counted
@@ -51,7 +51,7 @@ def compare(
     baseline : str, optional
         The system that the others are compared with; the first by default.
     limit, now, recency_boost, progress
-        See :func:`~memlab.evaluation.gathering.gather_all`; of no meaning for runs.
+        See :func:`~memlab.evaluation.gathering.gather_all`; of no meaning for runs, which are taken whole.
     resamples, seed : int
         Of the bootstrap and of the permutation test.
 
@@ -66,7 +66,7 @@ def compare(
     ------
     InvalidValue
         If there are fewer than two systems, the baseline is none of them, queries or judgments are missing or do not
-        belong together, or no query is left.
+        belong together, no query is left, or a measure looks at more than ``limit`` hits.
 
     Examples
     --------
@@ -82,6 +82,7 @@ def compare(
     both = judged(chosen_queries, chosen_qrels)
     both, notes = _asked_by_all(given, both)
     retrievers = {name: item for name, item in given.items() if isinstance(item, HybridRetriever)}
+    looked_at = check_limit(chosen, whole(limit, "limit", least=1)) if retrievers else 0
     notes += _absent(retrievers, both.qrels)
     runs = {name: _run(name, item) for name, item in given.items() if name not in retrievers}
     interrupted = any(item.interrupted for item in done)
@@ -90,6 +91,7 @@ def compare(
             retrievers,
             both.queries,
             limit=limit,
+            looked_at=looked_at,
             now=now,
             recency_boost=recency_boost,
             progress=progress,

@@ -17,8 +17,8 @@ from memlab.evaluation.compare import compare
 from memlab.evaluation.comparison import Comparison
 from memlab.evaluation.encoder_costs import Watched, busy, weights_of
 from memlab.evaluation.folders import LabelledSet, labelled_set_of
-from memlab.evaluation.gathering import judged
-from memlab.evaluation.measures import DEFAULT_MEASURES, parse_measures
+from memlab.evaluation.gathering import DEFAULT_LIMIT, judged
+from memlab.evaluation.measures import DEFAULT_MEASURES, needed_depth, parse_measures
 from memlab.evaluation.precisions import measure_columns
 from memlab.progress import Show
 from memlab.retrieval.profiles import profile as profile_of
@@ -218,7 +218,10 @@ def compare_encoders(
                         untimed.setdefault(f"no time for the corpus, {note}", []).append(row_name)
         _check_rows(systems, baseline)
         memories = len(next(iter(systems.values())).store)
-        comparison = compare(systems, labelled.queries, labelled.qrels, parsed, baseline=baseline, progress=progress)
+        limit = needed_depth(parsed, DEFAULT_LIMIT)
+        comparison = compare(
+            systems, labelled.queries, labelled.qrels, parsed, baseline=baseline, limit=limit, progress=progress
+        )
         for place, row in enumerate(rows):
             watch = watched[row.name]
             if watch.loaded:

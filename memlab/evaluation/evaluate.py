@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from memlab.checks import whole
 from memlab.errors import InvalidValue
 from memlab.evaluation.gathering import DEFAULT_LIMIT, Judged, gather_all, judged, missing_memories
 from memlab.evaluation.judgments import Qrels
-from memlab.evaluation.measures import DEFAULT_MEASURES, needed_depth, parse_measures, per_query
+from memlab.evaluation.measures import DEFAULT_MEASURES, check_limit, parse_measures, per_query
 from memlab.evaluation.queries import LabelledQuery, queries_of
 from memlab.evaluation.runs import Run
 from memlab.evaluation.wording import counted
@@ -178,12 +179,17 @@ def evaluate(
     both = judged(queries_of(queries), Qrels.of(qrels))
     if not isinstance(retriever, HybridRetriever):
         return measured(Run.of(retriever, name or None), both, chosen)
+    looked_at = check_limit(chosen, whole(limit, "limit", least=1))
     notes = missing_memories(retriever.store, both.qrels)
-    if (wanted := needed_depth(chosen, 10**9)) > limit and wanted < 10**9:
-        raise InvalidValue(f"limit: {limit} hits are too few for these measures, which look at {wanted}")
     name = name or default_name(retriever)
     gathered = gather_all(
-        {name: retriever}, both.queries, limit=limit, now=now, recency_boost=recency_boost, progress=progress
+        {name: retriever},
+        both.queries,
+        limit=limit,
+        looked_at=looked_at,
+        now=now,
+        recency_boost=recency_boost,
+        progress=progress,
     )
     return measured(
         gathered.runs[name], both, chosen, queries=gathered.queries, notes=notes, interrupted=gathered.interrupted

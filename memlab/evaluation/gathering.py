@@ -117,6 +117,7 @@ def gather_all(
     queries: Sequence[LabelledQuery],
     *,
     limit: int = DEFAULT_LIMIT,
+    looked_at: int = 0,
     now: datetime | str | None = None,
     recency_boost: bool | None = None,
     progress: Show = None,
@@ -131,6 +132,8 @@ def gather_all(
     queries : sequence of LabelledQuery
     limit : int
         Hits of a query that are kept.
+    looked_at : int
+        How many of them the measures look at. Queries that have fewer because of a retriever's depth are noted.
     now : datetime or str, optional
         The moment that ages are counted from, for the queries that have none of their own; the present by default,
         the same for all queries.
@@ -164,6 +167,8 @@ def gather_all(
                 for item, candidates in zip(work, answers, strict=True):
                     _, ordered = scored(candidates, item.retriever.fusion, item.ranker, query.now or moment)
                     item.rankings[query.query_id] = tuple((memory_id, score) for score, memory_id, _ in ordered[:limit])
+                    if len(ordered) < looked_at and any(len(r.hits) >= candidates.depth for r in candidates.results):
+                        item.short.append(query.query_id)
                     for result in candidates.results:
                         if result.ran and result.hits and result.note:
                             item.lesser.setdefault((result.channel, result.note), []).append(query.query_id)
@@ -176,7 +181,7 @@ def gather_all(
             raise
         interrupted = True
     finished = [query.query_id for query in done]
-    runs = {item.name: item.run(finished) for item in work}
+    runs = {item.name: item.run(finished, looked_at) for item in work}
     return Gathered(runs, tuple(done), interrupted)
 
 
@@ -190,8 +195,9 @@ class _Work:
     rankings: dict[str, Ranking] = field(default_factory=dict)
     silent: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     lesser: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    short: list[str] = field(default_factory=list)
 
-    def run(self, finished: Sequence[str]) -> Run:
+    def run(self, finished: Sequence[str], looked_at: int) -> Run:
         notes = tuple(
             f"{self.name}: the {channel} channel did not run for {counted(names, 'query', 'queries')}: {why}"
             for (channel, why), every in self.silent.items()
@@ -202,6 +208,11 @@ class _Work:
             for (channel, why), every in self.lesser.items()
             if (names := [query_id for query_id in every if query_id in self.rankings])
         )
+        if names := [query_id for query_id in self.short if query_id in self.rankings]:
+            notes += (
+                f"{self.name}: fewer than the {looked_at} hits that are looked at, because of its depth of "
+                f"{self.retriever.depth}: {counted(names, 'query', 'queries')}",
+            )
         return Run({query_id: self.rankings[query_id] for query_id in finished}, self.name, notes)
 
 

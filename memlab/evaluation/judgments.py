@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import FormatError, InvalidValue
-from memlab.evaluation.wording import checked_id, counted, some
+from memlab.evaluation.wording import check_columns, checked_id, counted, some
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,6 +213,7 @@ def _columns(have: list[str], source: str) -> list[str]:
                 f"score), found no {name} among {', '.join(map(repr, have))}"
             )
         chosen.append(found[0])
+    check_columns(have, chosen, source)
     return chosen
 
 

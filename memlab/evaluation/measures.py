@@ -42,7 +42,14 @@ def parse_measures(names: str | Iterable[Any]) -> tuple[Any, ...]:
         If ir-measures, or what it needs for one of them, is not installed.
     """
     library = require("ir_measures", "ir-measures", "measuring a run")
-    given = [name.strip() for name in _split(names)] if isinstance(names, str) else list(names)
+    if isinstance(names, str):
+        given: list[Any] = [name.strip() for name in _split(names)]
+    elif isinstance(names, library.measures.Measure):
+        given = [names]
+    elif isinstance(names, Iterable):
+        given = list(names)
+    else:
+        raise _unknown(names)
     chosen: dict[str, Any] = {}
     for name in given:
         measure = name if isinstance(name, library.measures.Measure) else _parsed(library, name)
@@ -99,13 +106,21 @@ def _unknown(name: object) -> InvalidValue:
 
 
 def needed_depth(measures: Iterable[Any], limit: int) -> int:
-    """How many hits these measures look at: the largest cutoff, or ``limit`` if one of them has none."""
+    """How many hits these measures look at: the largest cutoff, or ``limit`` if that is more and one has none."""
     depth = 0
     for measure in measures:
-        if "cutoff" not in measure.params or measure.params.get("judged_only"):
-            return limit
-        depth = max(depth, measure.params["cutoff"])
-    return min(depth, limit)
+        depth = max(depth, measure.params.get("cutoff", limit))
+        if measure.params.get("judged_only"):  # skips hits, so it may look at any number of them
+            depth = max(depth, limit)
+    return depth
+
+
+def check_limit(measures: Iterable[Any], limit: int) -> int:
+    """How many hits these measures look at, ``limit`` at most; raises :class:`InvalidValue` if a cutoff is beyond."""
+    wanted = needed_depth(measures, limit)
+    if wanted > limit:
+        raise InvalidValue(f"limit: {limit} hits are too few for these measures, which look at {wanted}")
+    return wanted
 
 
 def per_query(

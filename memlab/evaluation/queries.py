@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import FormatError, InvalidValue
-from memlab.evaluation.wording import checked_id, some
+from memlab.evaluation.wording import check_columns, checked_id, some
 from memlab.store.filters import Filters
 from memlab.timestamps import parse_time
 
@@ -75,6 +75,8 @@ def queries_of(source: Any) -> tuple[LabelledQuery, ...]:
         rows = [(f"queries[{key!r}]", {"query_id": key, "text": text}) for key, text in source.items()]
         return _distinct(((where, _query(row, where)) for where, row in rows), "queries")
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
+        names = [str(name) for name in source.columns]
+        check_columns(names, dict.fromkeys(names), "queries")
         records = [
             {str(name): value for name, value in row.items() if not _missing(value)}
             for row in source.to_dict("records")

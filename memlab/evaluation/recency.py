@@ -107,8 +107,15 @@ def measure_recency(
         str(place): retriever.replace(recency=ranker, recency_boost=ranker is not None)
         for place, ranker in enumerate(rankers)
     }
+    looked_at = needed_depth(chosen, DEFAULT_LIMIT)
     gathered = gather_all(
-        retrievers, both.queries, limit=needed_depth(chosen, DEFAULT_LIMIT), now=now, progress=progress, label="recency"
+        retrievers,
+        both.queries,
+        limit=looked_at,
+        looked_at=looked_at,
+        now=now,
+        progress=progress,
+        label="recency",
     )
     silent = replace(both, notes=())
     evaluations = tuple(

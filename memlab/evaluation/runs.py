@@ -14,7 +14,7 @@ import numpy as np
 from memlab.errors import FormatError, InvalidValue
 from memlab.evaluation.judgments import check_no_space
 from memlab.evaluation.measures import Ranking
-from memlab.evaluation.wording import checked_id, counted
+from memlab.evaluation.wording import check_columns, checked_id, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +182,7 @@ def _frame_rows(frame: Any) -> Iterator[Row]:
             f"run: expected the columns {', '.join(names)}; found no {' or '.join(missing)} among "
             f"{', '.join(map(repr, have))}"
         )
+    check_columns(have, names, "run")
     for place, row in enumerate(zip(*(frame[name] for name in names), strict=True)):
         yield (f"row {place}", *row)
 

@@ -13,12 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memlab.checks import whole
 from memlab.errors import InvalidValue
 from memlab.evaluation.cache import cache_folder, kept_store
 from memlab.evaluation.evaluate import Evaluation, measured
 from memlab.evaluation.gathering import DEFAULT_LIMIT, gather_all, judged, missing_memories
 from memlab.evaluation.judgments import Qrels
-from memlab.evaluation.measures import DEFAULT_MEASURES, needed_depth, parse_measures
+from memlab.evaluation.measures import DEFAULT_MEASURES, check_limit, parse_measures
 from memlab.evaluation.queries import queries_of
 from memlab.evaluation.vectors import share
 from memlab.progress import Show
@@ -190,7 +191,7 @@ def sweep(
     queries, qrels, measures
         See :func:`~memlab.evaluation.evaluate.evaluate`.
     limit : int
-        Hits of a query that measures without a cutoff look at.
+        Hits of a query that measures without a cutoff look at, and the largest cutoff that a measure may have.
     now : datetime or str, optional
         The moment that ages are counted from, for the queries that have none of their own.
     cache : str or Path, optional
@@ -205,10 +206,12 @@ def sweep(
     Raises
     ------
     InvalidValue
-        If the grid is empty, names something else, or a value cannot be used.
+        If the grid is empty, names something else, a value cannot be used, or a measure looks at more than ``limit``
+        hits.
     """
     settings = _combinations(grid)
     chosen = parse_measures(measures)
+    looked_at = check_limit(chosen, whole(limit, "limit", least=1))
     both = judged(queries_of(queries), Qrels.of(qrels))
     notes = (*both.notes, *missing_memories(retriever.store, both.qrels))
     opened: dict[PassagePolicy, MemoryStore] = {}
@@ -217,7 +220,13 @@ def sweep(
             str(place): _changed(retriever, setting, opened, cache, progress) for place, setting in enumerate(settings)
         }
         gathered = gather_all(
-            retrievers, both.queries, limit=needed_depth(chosen, limit), now=now, progress=progress, label="sweeping"
+            retrievers,
+            both.queries,
+            limit=looked_at,
+            looked_at=looked_at,
+            now=now,
+            progress=progress,
+            label="sweeping",
         )
     finally:
         for store in opened.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from memlab.errors import InvalidValue
 
@@ -26,6 +26,12 @@ def counted(names: Iterable[object], one: str, many: str | None = None) -> str:
     """``1,204 queries (q1, q2, q3, q4, q5, …)``."""
     every = list(names)
     return f"{len(every):,} {one if len(every) == 1 else many or one + 's'} ({some(every)})"
+
+
+def check_columns(have: Sequence[str], wanted: Iterable[str], source: str) -> None:
+    """Raise :class:`InvalidValue` if a column that is wanted is there twice: nobody knows which one is meant."""
+    if twice := [repr(name) for name in wanted if have.count(name) > 1]:
+        raise InvalidValue(f"{source}: expected each column once, found {' and '.join(twice)} more than once")
 
 
 def checked_id(value: object, what: str, where: str) -> str:

@@ -107,7 +107,7 @@ def _listed(lists: Lists) -> Lists:
 
 def _checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     if not isinstance(weights, Mapping):
-        raise InvalidValue(f"weights: expected a mapping such as {DEFAULT_WEIGHTS!r}, found {weights!r}")
+        raise InvalidValue(f"weights: expected {{channel: weight}}, such as {DEFAULT_WEIGHTS!r}, found {weights!r:.80}")
     return {channel: number(weight, f"weights: {channel}") for channel, weight in weights.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
@@ -78,20 +78,21 @@ class HybridRetriever:
             raise InvalidValue(
                 f"store: expected a memlab.MemoryStore, found {type(self.store).__name__} {self.store!r}"
             )
+        if not isinstance(self.channels, Iterable):
+            raise InvalidValue(f"channels: expected several, such as (VectorChannel(),), found {self.channels!r:.80}")
         object.__setattr__(self, "channels", tuple(self.channels))
+        for what, part, method, examples in (
+            *(("channels", channel, "search", "KeywordChannel() and VectorChannel()") for channel in self.channels),
+            ("fusion", self.fusion, "contributions", "RRF() and ScoreFusion()"),
+            *(() if self.recency is None else (("recency", self.recency, "factor", "RecencyRanker(), or None"),)),
+        ):
+            if isinstance(part, type) or not callable(getattr(part, method, None)):
+                raise InvalidValue(f"{what}: expected objects such as {examples}, found {part!r:.80}")
         names = [channel.name for channel in self.channels]
         if not names or len(set(names)) < len(names):
             raise InvalidValue(f"channels: expected one or more channels with different names, found {names}")
         object.__setattr__(self, "depth", whole(self.depth, "depth", least=1))
         object.__setattr__(self, "limit", whole(self.limit, "limit", least=0))
-        if isinstance(self.fusion, type) or not callable(getattr(self.fusion, "contributions", None)):
-            raise InvalidValue(
-                f"fusion: expected RRF(), ConvexFusion(), ScoreFusion() or one of your own, found {self.fusion!r}"
-            )
-        if self.recency is not None and (
-            isinstance(self.recency, type) or not callable(getattr(self.recency, "factor", None))
-        ):
-            raise InvalidValue(f"recency: expected RecencyRanker() or None, found {self.recency!r}")
         weights = getattr(self.fusion, "weights", {})
         for name in weights:
             if name not in KNOWN_CHANNELS and name not in names:

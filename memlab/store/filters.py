@@ -72,6 +72,8 @@ class Filters:
         """Filters from an object, a mapping or keyword arguments; an unknown name lists the known ones."""
         if isinstance(filters, Filters) and not given:
             return filters
+        if filters is not None and not isinstance(filters, (Filters, Mapping)):
+            raise InvalidValue(f"filters: expected Filters or a mapping of filters to values, found {filters!r:.80}")
         values = dict(filters.given()) if isinstance(filters, Filters) else dict(filters or {})
         values.update(given)
         known = [item.name for item in fields(cls)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from memlab.cli import cli
 from memlab.encoders import HashingEncoder
 from memlab.encoders.base import Encoder, stamp
 from memlab.errors import EncoderError, InvalidValue, MemlabError
+from memlab.retrieval.channels import VectorChannel
 from memlab.store import MemoryStore
 
 ENCODER = HashingEncoder()
@@ -251,6 +253,28 @@ def test_an_own_store_is_asked_for_its_own_words(own: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_processes")
+def test_memories_that_tie_are_as_good_as_one_another(tmp_path: Path) -> None:
+    """The reference breaks ties as its memory lies: which of thirty equal memories are the ten says nothing."""
+    path = tmp_path / "alike.db"
+    with MemoryStore(path, ENCODER) as store:
+        store.remember_many([f"webhooks retry with{' ' * i} jitter" for i in range(1, 31)], progress=False)
+    with own_subject(path) as subject:
+        found = measure(subject, seconds=0, encoding=False).of("vector")
+    assert found is not None
+    assert found.kept == 1.0
+
+
+@pytest.mark.usefixtures("no_processes")
+def test_a_memory_that_was_missed_is_not_kept(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = VectorChannel.search
+    monkeypatch.setattr(VectorChannel, "search", lambda self, *of: replace(one := search(self, *of), hits=one.hits[1:]))
+    with own_subject(own) as subject:
+        found = measure(subject, seconds=0, encoding=False).of("vector")
+    assert found is not None
+    assert found.kept == pytest.approx(0.9)
+
+
+@pytest.mark.usefixtures("no_processes")
 def test_an_encoder_that_cannot_be_had_leaves_the_rest_measured(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(self: MemoryStore) -> Encoder:
         raise EncoderError("the weights are gone\nlook for them")
@@ -347,6 +371,8 @@ def test_growth_is_a_table_and_a_plot(cache: Path, tmp_path: Path) -> None:
         (["--growth", "--size", "300"], "--sizes"),
         (["--plot", "a.png"], "goes with --growth"),
         (["--sizes", "1k"], "goes with --growth"),
+        (["--growth", "--plot", "no/such/folder/a.png"], "cannot be written"),
+        (["--growth", "--plot", "."], "cannot be written"),
     ],
 )
 def test_wrong_usage_is_said_at_once(arguments: list[str], said: str) -> None:

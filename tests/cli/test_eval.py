@@ -233,3 +233,10 @@ def test_wrong_usage_of_recency(run, arguments, code, message):
 
 def test_recency_of_queries_that_say_nothing(run, folders):
     assert "none of the queries says what it tests" in run(folders[0], "--recency", "--encoder", "none", code=1).stderr
+
+
+def test_a_measure_of_more_hits_than_usual_is_given_them(run, folders, monkeypatch):
+    arguments = (folders[0], "--encoder", "hashing", "--measures", "R@1,R@30", "--json")
+    wanted = json.loads(run(*arguments).stdout)["sets"][0]["figures"]
+    monkeypatch.setattr("memlab.evaluation.benchmark.DEFAULT_LIMIT", 3)
+    assert json.loads(run(*arguments).stdout)["sets"][0]["figures"] == wanted

@@ -1,6 +1,7 @@
 """Stores are built once, appear whole, and keep the vectors of queries beside them."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,7 +12,15 @@ import numpy as np
 import pytest
 
 from memlab import HashingEncoder, HybridRetriever, MiniLM, PassagePolicy
-from memlab.errors import EncoderError, EncoderUnavailable, InvalidValue, StoreError, StoreReadOnly
+from memlab.errors import (
+    EncoderError,
+    EncoderUnavailable,
+    InvalidValue,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+)
 from memlab.evaluation import build_store, cache, evaluate
 from memlab.evaluation.cache import cache_folder
 from memlab.evaluation.vectors import vector_file
@@ -107,6 +116,74 @@ def test_what_is_left_of_a_build_may_be_rubbish(small, tmp_path):
     path.with_suffix(".part").write_bytes(b"not a database")
     with build_store(small, tmp_path, ENCODER) as store:
         assert len(store) == 40
+
+
+@pytest.mark.parametrize("left", [0, 10, 4096, 0.5, 0.99])
+def test_a_store_that_is_not_whole_is_made_anew(small, tmp_path, left):
+    with build_store(small, tmp_path, ENCODER) as store:
+        path = store.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(left * len(whole)) if isinstance(left, float) else left])
+    with build_store(small, tmp_path, ENCODER) as store:
+        assert len(store) == 40
+    assert stores(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_folder_that_cannot_be_written_is_said(small, tmp_path, monkeypatch, begun):
+    """As root every folder can be written, so the errors are those of a medium that cannot."""
+    monkeypatch.setattr("memlab.evaluation.cache._BATCH", 10)
+    if begun:
+        with pytest.raises(KeyboardInterrupt):
+            build_store(small, tmp_path, Failing(2, KeyboardInterrupt()))
+        monkeypatch.setattr("memlab.store.connection.os.access", lambda path, mode: False)
+    else:
+        connect = sqlite3.connect
+
+        def refuse(path, **options):
+            if str(path).endswith(".lock"):
+                raise sqlite3.OperationalError("unable to open database file")
+            return connect(path, **options)
+
+        monkeypatch.setattr("memlab.evaluation.cache.sqlite3.connect", refuse)
+    there = sorted(tmp_path.iterdir())
+    with pytest.raises(StoreReadOnly, match=r"cache folder cannot be written; .*MEMLAB_CACHE"):
+        build_store(small, tmp_path, ENCODER)
+    assert sorted(tmp_path.iterdir()) == there
+    monkeypatch.undo()
+    with build_store(small, tmp_path, ENCODER) as store:
+        assert len(store) == 40
+
+
+def test_rubbish_that_cannot_be_removed_is_said(small, tmp_path, monkeypatch):
+    with build_store(small, tmp_path, ENCODER) as store:
+        path = store.path
+    path.write_bytes(b"")
+
+    def unlink(self, missing_ok=False):
+        raise OSError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr("pathlib.Path.unlink", unlink)
+    with pytest.raises(StoreError, match=r"cache folder cannot be written: Read-only file system; .*--cache"):
+        build_store(small, tmp_path, ENCODER)
+
+
+@pytest.mark.parametrize("error", [StoreFull("full"), StoreLocked("locked"), EncoderUnavailable("gone")])
+def test_what_was_begun_stays_if_nothing_is_wrong_with_it(small, tmp_path, monkeypatch, error):
+    monkeypatch.setattr("memlab.evaluation.cache._BATCH", 10)
+    with pytest.raises(KeyboardInterrupt):
+        build_store(small, tmp_path, Failing(2, KeyboardInterrupt()))
+
+    def refuse(*arguments, **options):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memlab.evaluation.cache.MemoryStore", refuse)
+        with pytest.raises(type(error)):
+            build_store(small, tmp_path, ENCODER)
+    rest = Failing(100, KeyboardInterrupt())
+    build_store(small, tmp_path, rest).close()
+    assert rest.left == 98  # two batches of four were there
 
 
 def test_a_bad_record_is_named(small, tmp_path):

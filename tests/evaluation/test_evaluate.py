@@ -9,7 +9,7 @@ import pytest
 
 from memlab import HybridRetriever
 from memlab.errors import InvalidValue
-from memlab.evaluation import Evaluation, Run, evaluate, vector_recall
+from memlab.evaluation import Evaluation, Run, compare, evaluate, sweep, vector_recall
 from memlab.retrieval import VectorChannel
 
 
@@ -119,7 +119,8 @@ def test_the_evaluation_of_the_articles(filled, small):
     vector = HybridRetriever(filled, channels=(VectorChannel(),))
     assert result.values == evaluate(vector, small.queries, small.qrels, "R@5,R@1", progress=False).values
     assert vector_recall(filled, small.queries, small.qrels, k=[3]).measures == ("R@3",)
-    for bad in ([], [0], [1.5], [True]):
+    assert vector_recall(filled, small.queries, small.qrels, k=3).measures == ("R@3",)
+    for bad in ([], [0], [1.5], [True], 0, "5"):
         with pytest.raises(InvalidValue, match="k: expected"):
             vector_recall(filled, small.queries, small.qrels, k=bad)  # type: ignore[arg-type]
 
@@ -133,3 +134,33 @@ def test_no_judgment_fits(retriever, small):
     result = evaluate(retriever, small.queries, nothing, "R@5", progress=False)
     assert result.mean("R@5") == 0
     assert "no memory is relevant, which counts as 0: 1 query (q00)" in result.notes
+
+
+def test_a_measure_beyond_the_limit_is_refused(retriever, small):
+    systems = {"all": retriever, "vector": retriever.only("vector")}
+    for measure_with in (
+        lambda names, **options: evaluate(retriever, small.queries, small.qrels, names, **options),
+        lambda names, **options: compare(systems, small.queries, small.qrels, names, **options),
+        lambda names, **options: sweep(retriever, {"k": [2]}, small.queries, small.qrels, names, **options),
+    ):
+        with pytest.raises(InvalidValue, match="limit: 100 hits are too few for these measures, which look at 1000"):
+            measure_with("R@1000")
+        with pytest.raises(InvalidValue, match="limit: 4 hits are too few for these measures, which look at 5"):
+            measure_with("nDCG@3,R@5", limit=4)
+        with pytest.raises(InvalidValue, match="limit: expected a whole number of at least 1"):
+            measure_with("R@5", limit=0)
+
+
+def test_a_depth_that_cuts_what_is_measured_is_noted(retriever, small):
+    short = retriever.only("vector").replace(depth=4)
+    said = (
+        "fewer than the 5 hits that are looked at, because of its depth of 4: 12 queries (q00, q01, q02, q03, q04, …)"
+    )
+    assert f"vector: {said}" in evaluate(short, small.queries, small.qrels, "R@5", progress=False).notes
+    systems = {"all": retriever, "short": short}
+    assert f"short: {said}" in compare(systems, small.queries, small.qrels, "R@5", progress=False).notes
+    assert said in sweep(short, {"k": [1, 2]}, small.queries, small.qrels, "R@5", progress=False).notes
+    enough = evaluate(short, small.queries, small.qrels, "R@4", progress=False)
+    assert not any("depth" in note for note in enough.notes)
+    every = retriever.only("vector").replace(depth=len(small.corpus) + 1)  # fewer hits, but no more memories
+    assert not any("depth" in note for note in evaluate(every, small.queries, small.qrels, "AP", progress=False).notes)

@@ -120,3 +120,12 @@ def test_ids_that_a_tsv_cannot_hold_are_refused(tmp_path: Path, name: str) -> No
     with pytest.raises(InvalidValue, match="separates by tabs and lines"):
         Qrels({"q": {name: 1}}).write_beir(tmp_path / "test.tsv")
     assert not (tmp_path / "test.tsv").exists()
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "test.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\tscore\nq\tm\t1\t0\n")
+    frame = pd.DataFrame([["q", "m", 1, 0]], columns=["query_id", "memory_id", "relevance", "relevance"])
+    for source, name in ((file, "score"), (frame, "relevance")):
+        with pytest.raises(InvalidValue, match=f"expected each column once, found '{name}' more than once"):
+            Qrels.of(source)

@@ -57,10 +57,11 @@ def test_scores_that_32_bits_cannot_tell_apart_keep_their_order():
 def test_names():
     assert [str(m) for m in parse_measures("nDCG@10, R@5,AP(rel=2),R@5")] == ["nDCG@10", "R@5", "AP(rel=2)"]
     assert parse_measures([ir_measures.P @ 3]) == (ir_measures.P @ 3,)
+    assert parse_measures(ir_measures.P @ 3) == (ir_measures.P @ 3,)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "bad", ["recall@5", "ndcg10", "R", "R@x", "R@0", "R@-1", "nDCG@10 R@5", "", ",", [], [7], [None]]
+    "bad", ["recall@5", "ndcg10", "R", "R@x", "R@0", "R@-1", "nDCG@10 R@5", "", ",", [], [7], [None], 7, None]
 )
 def test_bad_names_get_examples(bad):
     with pytest.raises(InvalidValue, match=r"such as R@5, R@1, nDCG@10"):
@@ -82,6 +83,7 @@ def test_without_what_ir_measures_needs_its_command_is_told(monkeypatch):
 
 def test_needed_depth():
     assert needed_depth(parse_measures("nDCG@10,R@5"), 100) == 10
-    assert needed_depth(parse_measures("nDCG@500"), 100) == 100
+    assert needed_depth(parse_measures("nDCG@500"), 100) == 500
+    assert needed_depth(parse_measures("nDCG@500,AP"), 100) == 500
     assert needed_depth(parse_measures("nDCG@10,AP"), 100) == 100
     assert needed_depth(parse_measures("nDCG(judged_only=True)@10"), 100) == 100

@@ -69,6 +69,10 @@ def test_nan_in_a_frame_names_the_rows():
         ({"q1": ["a"]}, r"run\['q1'\]: expected \{memory_id: score\}, found list"),
         (pd.DataFrame({"query_id": ["q"], "doc_id": ["m"], "score": [1]}), "found no memory_id among"),
         (
+            pd.DataFrame([["q", "m", 1, 2]], columns=["query_id", "memory_id", "score", "score"]),
+            "run: expected each column once, found 'score' more than once",
+        ),
+        (
             pd.DataFrame({"query_id": ["q", "q"], "memory_id": ["m", "m"], "score": [1, 2]}),
             r"a memory may occur once a query, found again: 1 row \(row 1: q m\)",
         ),

@@ -143,3 +143,12 @@ def test_an_interrupted_sweep_says_so(retriever, small, monkeypatch):
 def test_bad_grids(retriever, small, grid, message):
     with pytest.raises(InvalidValue, match=message):
         sweep(retriever, grid, small.queries, small.qrels)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("fusion", "rrf"), ("fusion", RRF), ("weights", ["keyword"]), ("k", "60"), ("depth", 2.5)]
+)
+def test_a_value_that_is_none_is_said_before_any_work(retriever, small, monkeypatch, name, value):
+    monkeypatch.setattr(HybridRetriever, "ask", None)
+    with pytest.raises(InvalidValue, match=f"{name}: expected"):
+        sweep(retriever, {name: [value]}, small.queries, small.qrels)

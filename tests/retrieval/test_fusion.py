@@ -124,6 +124,8 @@ def test_only_a_fusion_of_scores_counts_what_lies_beyond_the_depth() -> None:
 def test_bad_weights(kind: type, weight: object) -> None:
     with pytest.raises(InvalidValue, match="keyword"):
         kind(weights={"keyword": weight})
+    with pytest.raises(InvalidValue, match=r"weights: expected \{channel: weight\}"):
+        kind(weights="keyword")
 
 
 def test_bad_groups() -> None:

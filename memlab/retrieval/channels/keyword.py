@@ -41,6 +41,8 @@ class KeywordChannel:
     looks_at_found: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Mapping):
+            raise InvalidValue(f"weights: expected {{column: weight}}, found {self.weights!r:.80}")
         for column in self.weights:
             if column not in SEARCH_COLUMNS:
                 raise InvalidValue(f"weights: {column!r} is no searched column; these are {', '.join(SEARCH_COLUMNS)}")
