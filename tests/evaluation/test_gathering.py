@@ -235,3 +235,17 @@ def test_missing_memories(filled):
     assert missing_memories(filled, Qrels.of({"q": ["m01"]})) == ()
     with pytest.raises(InvalidValue, match=r"none of the relevant memories \(1 memory \(gone\)\)"):
         missing_memories(filled, Qrels.of({"q": ["gone"]}))
+
+
+def test_memories_without_a_vector_are_counted(retriever, small):
+    """Saved while no encoder was at hand: the vectors look worse than they are, and nobody would know why."""
+    store = retriever.store
+    asked = {"vector": retriever.only("vector"), "keyword": retriever.only("keyword")}
+    assert gather_all(asked, small.queries, progress=False).runs["vector"].notes == ()
+    with MemoryStore(store.path, None) as other:
+        other.remember_many([{"content": f"saved without an encoder {i}"} for i in range(3)], progress=False)
+    runs = gather_all(asked, small.queries, progress=False).runs
+    assert runs["vector"].notes == (
+        "vector: 3 memories have no vector that can be used, so vectors cannot find what is in there",
+    )
+    assert runs["keyword"].notes == ()
