@@ -159,6 +159,7 @@ def gather_all(
     work = [_Work(name, retriever, _ranker(name, retriever, recency_boost)) for name, retriever in retrievers.items()]
     if not work:
         raise InvalidValue("expected one or more retrievers, found none")
+    _count_without_vector(work)
     done: list[LabelledQuery] = []
     interrupted = False
     try:
@@ -196,6 +197,7 @@ class _Work:
     silent: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     lesser: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     short: list[str] = field(default_factory=list)
+    without_vector: int = 0
 
     def run(self, finished: Sequence[str], looked_at: int) -> Run:
         notes = tuple(
@@ -208,12 +210,27 @@ class _Work:
             for (channel, why), every in self.lesser.items()
             if (names := [query_id for query_id in every if query_id in self.rankings])
         )
+        if self.without_vector and not self.silent:
+            said = "1 memory has" if self.without_vector == 1 else f"{self.without_vector:,} memories have"
+            notes += (f"{self.name}: {said} no vector that can be used, so vectors cannot find what is in there",)
         if names := [query_id for query_id in self.short if query_id in self.rankings]:
             notes += (
                 f"{self.name}: fewer than the {looked_at} hits that are looked at, because of its depth of "
                 f"{self.retriever.depth}: {counted(names, 'query', 'queries')}",
             )
         return Run({query_id: self.rankings[query_id] for query_id in finished}, self.name, notes)
+
+
+def _count_without_vector(work: Sequence[_Work]) -> None:
+    """Count, for each retriever that compares vectors, the memories that have none: never encoded, or damaged."""
+    known: dict[int, int] = {}
+    for item in work:
+        store = item.retriever.store
+        if any(channel.needs_vector for channel in item.retriever.channels):
+            if id(store) not in known:
+                with store.view() as view:
+                    known[id(store)] = view.searched - len(view.documents)
+            item.without_vector = known[id(store)]
 
 
 def _ranker(name: str, retriever: HybridRetriever, recency_boost: bool | None) -> RecencyRanker | None:

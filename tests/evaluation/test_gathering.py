@@ -240,3 +240,17 @@ def test_missing_memories(filled):
 def test_judgments_of_nothing_are_said_to_be_none(small):
     with pytest.raises(InvalidValue, match="nothing is judged yet"):
         judged(small.queries, Qrels({}))
+
+
+def test_memories_without_a_vector_are_counted(retriever, small):
+    """Saved while no encoder was at hand: the vectors look worse than they are, and nobody would know why."""
+    store = retriever.store
+    asked = {"vector": retriever.only("vector"), "keyword": retriever.only("keyword")}
+    assert gather_all(asked, small.queries, progress=False).runs["vector"].notes == ()
+    with MemoryStore(store.path, None) as other:
+        other.remember_many([{"content": f"saved without an encoder {i}"} for i in range(3)], progress=False)
+    runs = gather_all(asked, small.queries, progress=False).runs
+    assert runs["vector"].notes == (
+        "vector: 3 memories have no vector that can be used, so vectors cannot find what is in there",
+    )
+    assert runs["keyword"].notes == ()
