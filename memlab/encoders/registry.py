@@ -14,6 +14,7 @@ from memlab.errors import EncoderMismatch, InvalidValue
 
 __all__ = ["encoder_from_name"]
 
+_SHORT = MINILM.split("/")[1]
 _HASHING = re.compile(r"hashing-([1-9][0-9]*)")
 
 
@@ -51,9 +52,9 @@ def encoder_from_name(
     encoder: Encoder
     if match := _HASHING.fullmatch(name):
         encoder = HashingEncoder(int(match[1]), token_limit or 256)
-    elif name in (MINILM, MINILM.split("/")[1]) and not document_prefix:
+    elif name in (MINILM, _SHORT) and not document_prefix:
         encoder = MiniLM(token_limit=token_limit)
-    elif name == f"{MINILM}{BFLOAT16}" and not document_prefix:
+    elif name in (f"{MINILM}{BFLOAT16}", f"{_SHORT}{BFLOAT16}") and not document_prefix:
         encoder = MiniLM(token_limit=token_limit, precision="bfloat16")
     else:
         encoder = SentenceTransformerEncoder(name, token_limit=token_limit, document_prefix=document_prefix)

@@ -44,6 +44,7 @@ def test_the_stamp_tells_and_a_store_does_not_mix(minilm, prepared, tmp_path):
         MemoryStore(tmp_path / "memory.db", minilm)
     with MemoryStore(tmp_path / "memory.db") as store:
         assert store.encoder().name == f"{MINILM}+bfloat16"
+    assert encoder_from_name("all-MiniLM-L6-v2+bfloat16").name == half.name
     again = encoder_from_name(f"{MINILM}+bfloat16", fingerprint=half.fingerprint)
     assert stamp(again) == stamp(half)
 
