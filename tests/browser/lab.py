@@ -66,7 +66,7 @@ class Lab:
         self._loaded = False
 
     def _hear(self, error: Any) -> None:
-        # Lab takes its splash screen away twice where the page loads slowly: one line of its own script, nobody called it.
+        # Where the page loads slowly Lab takes its splash screen away twice: a line of its own, called by a timer.
         frames = [line for line in (error.stack or "").splitlines() if line.strip().startswith("at ")]
         splash = "'removeChild'" in str(error) and len(frames) == 1 and "/static/lab/jlab_core." in frames[0]
         if not splash:
