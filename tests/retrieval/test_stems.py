@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlab import Filters, MemoryStore
+from memlab import Filters, HashingEncoder, MemoryStore
 from memlab.retrieval import StemChannel
 from memlab.retrieval.channels import Query
 from memlab.retrieval.terms import terms
@@ -231,3 +231,17 @@ def test_the_shortcut_keeps_the_best_ten_of_a_look_at_everything(tmp_path: Path)
                 kept.append(len(set(everything) & set(quick)) / len(everything))
         assert len(kept) > 50
         assert np.mean(kept) >= 0.99
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_a_word_rarer_than_its_stem_where_every_stem_is_common(tmp_path: Path, rounds: int) -> None:
+    """Twenty have the word itself, sixty the stem, which is too common to bring anybody in: yet somebody must win."""
+    with MemoryStore(tmp_path / "memory.db", HashingEncoder(16)) as store:
+        store.remember_many(f"internet call number {n}" for n in range(20))
+        store.remember_many(f"internal run {n}" for n in range(40))
+        channel = StemChannel(common=30, candidates=1)
+        for _ in range(rounds):  # from the file first, then from memory
+            with store.view() as view:
+                result = channel.search(Query("internet"), view, 1, frozenset())
+                (hit,) = result.hits
+            assert store.get(hit.memory_id).content.startswith("internet call")

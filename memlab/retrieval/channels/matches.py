@@ -117,7 +117,8 @@ class Matches:
         common = [place for place, who in enumerate(lists) if who is None]
         # Where few have anything rarer, what is common to thousands brings in somebody too.
         for place in sorted(common, key=lambda place: (-self._idf[place], self._tokens[place])):
-            if len(places) >= most:
+            # At least one list of a token: where there is none, nothing tells those apart who have the same words.
+            if len(places) >= most and any(who is not None and len(who) for who in lists):
                 break
             lists[place] = self._all(place)
             places = _positive(promise := self._promise(lists), self._allowed)
@@ -133,20 +134,22 @@ class Matches:
         kept, clear = places[promised >= bound], places[promised > bound]
         if len(kept) > _MANY * most:
             if len(clear) < most:
-                return self._distinguished(clear, rarer, most)
+                return self._distinguished(clear, kept, rarer, most)
             kept = clear
         # Then the lengths, which cost less to read than the tokens.
         promised = promise[kept] / (1 + self._norm(self._lookup.lengths(kept)))
         return kept[promised >= _bound(promised, most)]
 
-    def _distinguished(self, clear: IntArray, tokens: Sequence[str], most: int) -> IntArray:
-        """Where too many promise the same, as for a query of one word: the best by bm25, which costs more."""
-        where, values = "memory_terms MATCH ?", [" OR ".join(map(postings.quoted, tokens))]
-        if (allowed := self._view.allowed()) is not None:
-            where += " AND +rowid IN (SELECT value FROM json_each(?))"
-            values.append(f"[{','.join(map(str, allowed.tolist()))}]")
+    def _distinguished(self, clear: IntArray, kept: IntArray, tokens: Sequence[str], most: int) -> IntArray:
+        """Where too many of ``kept`` promise the same, as for a query of one word: the best by bm25."""
+        if not tokens:  # nobody has a token, so nobody has a score
+            return clear
+        # The plus keeps FTS5 from running the MATCH once for every rowid.
+        numbers = f"[{','.join(map(str, self._lookup.numbers(kept).tolist()))}]"
         rows = self._view.connection.execute(
-            f"SELECT rowid FROM memory_terms WHERE {where} ORDER BY bm25(memory_terms) LIMIT ?", [*values, most]
+            "SELECT rowid FROM memory_terms WHERE memory_terms MATCH ? AND +rowid IN (SELECT value FROM json_each(?)) "
+            "ORDER BY bm25(memory_terms) LIMIT ?",
+            [" OR ".join(map(postings.quoted, tokens)), numbers, most],
         )
         best = np.sort(np.array([number for (number,) in rows], np.int64))
         return np.union1d(clear, self._lookup.places(best))
