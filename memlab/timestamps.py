@@ -12,6 +12,7 @@ from typing import overload
 from memlab.errors import InvalidValue
 
 DAY = timedelta(days=1)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _FRACTION = re.compile(r"\.(\d+)")
 
 
@@ -66,6 +67,11 @@ def parse_time(value: datetime | str, field: str = "time") -> datetime:
     except OverflowError as error:
         raise InvalidValue(f"{field}: {value!r} lies outside the years 1 to 9999") from error
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def parse_day_or_time(value: datetime | str, field: str = "time") -> datetime:
+    """The same, or a day alone, which is what people type: its beginning in UTC."""
+    return parse_time(f"{value}T00:00:00Z" if isinstance(value, str) and _DAY.fullmatch(value) else value, field)
 
 
 def format_time(moment: datetime) -> str:

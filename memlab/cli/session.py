@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from memlab.encoders import Encoder
     from memlab.store import Filters, MemoryStore
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -175,9 +173,7 @@ def filters_from(options: dict[str, Any]) -> Filters:
 
 
 def time_from(text: str | None, option: str) -> datetime | None:
-    """The time that an option names; a day alone, which is what people type, is its beginning in UTC."""
-    from memlab.timestamps import parse_time
+    """The time that an option names; a day alone is its beginning in UTC."""
+    from memlab.timestamps import parse_day_or_time
 
-    if text is None:
-        return None
-    return parse_time(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text, option)
+    return None if text is None else parse_day_or_time(text, option)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,9 +13,8 @@ from typing import Any
 from memlab.errors import FormatError, InvalidValue
 from memlab.evaluation.wording import check_columns, checked_id, some
 from memlab.store.filters import Filters
-from memlab.timestamps import parse_time
+from memlab.timestamps import parse_day_or_time
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EXPECTED = (
     "{query_id: text}, a list of LabelledQuery, SampleQuery or dicts with query_id (or _id) and text, a DataFrame with "
     "these columns, or the path of a queries.jsonl"
@@ -89,9 +87,7 @@ def queries_of(source: Any) -> tuple[LabelledQuery, ...]:
 
 def moment(value: object, where: str) -> datetime:
     """A time with a zone, or a day alone: its beginning in UTC; raises :class:`InvalidValue`."""
-    if isinstance(value, str) and _DAY.fullmatch(value.strip()):
-        value = f"{value.strip()}T00:00:00Z"
-    return parse_time(value, where)  # type: ignore[arg-type]
+    return parse_day_or_time(value.strip() if isinstance(value, str) else value, where)  # type: ignore[arg-type]
 
 
 def _missing(value: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,10 +12,9 @@ from memlab.retrieval.render import age_words
 from memlab.server.models import Contribution, HitItem, Item, StaleItem
 from memlab.server.text import clean, cut, line
 from memlab.store import Memory
-from memlab.timestamps import age_days, format_time, parse_time
+from memlab.timestamps import age_days, format_time, parse_day_or_time
 
 MOST_NAMES = 50  # tags or files of one memory in an answer
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _ItemT = TypeVar("_ItemT", Item, HitItem, StaleItem)
 
 
@@ -96,7 +94,7 @@ def moment(text: str, name: str) -> datetime | None:
     if not text:
         return None
     try:
-        return parse_time(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
+        return parse_day_or_time(text)
     except InvalidValue:
         raise InvalidValue(
             f"{name}: expected a day, for example 2026-03-04 (from its beginning in UTC), or an ISO 8601 time with a "
