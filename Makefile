@@ -36,9 +36,9 @@ lab: ## set up and open JupyterLab on the first notebook
 	@$(RUN) --extra notebook -- jupyter lab $(ALLOW_ROOT) $(firstword $(NOTEBOOKS)) $(ARGS)
 
 lint: ## set up and check style and types
-	@$(RUN) --extra lint --extra test -- python -m ruff check
-	@$(RUN) --extra lint --extra test -- python -m ruff format --check
-	@$(RUN) --extra lint --extra test -- python -m mypy
+	@$(RUN) --extra lint --extra test --extra browser -- python -m ruff check
+	@$(RUN) --extra lint --extra test --extra browser -- python -m ruff format --check
+	@$(RUN) --extra lint --extra test --extra browser -- python -m mypy
 
 clean: ## remove what builds and tests leave
 	rm -rf build dist htmlcov screenshots .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
