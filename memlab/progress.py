@@ -28,14 +28,18 @@ class Progress:
     show : bool, callable or None
         ``None`` shows after a second where a person is looking (a notebook or a terminal), ``False`` never,
         ``True`` from the start; a callable is given ``(done, total)``.
+    at_once : bool, optional
+        Whether a person sees it from the start too: for work that is known to take long and cannot say how far it is.
     """
 
-    def __init__(self, label: str, total: int | None, show: Show = None) -> None:
+    def __init__(self, label: str, total: int | None, show: Show = None, *, at_once: bool = False) -> None:
         self.label, self.total, self.done = label, total, 0
         self._report = show if callable(show) else None
         self._started = time.monotonic()
-        self._next = self._started + (0.0 if show is True else _FIRST_AFTER)
+        self._next = self._started + (0.0 if show is True or at_once else _FIRST_AFTER)
         self._place: _Place | None = None if self._report or show is False else _place(forced=show is True)
+        if at_once:
+            self.advance(0)
 
     def advance(self, steps: int = 1) -> None:
         """Count ``steps`` more."""

@@ -204,7 +204,7 @@ def project(
         parameters: dict[str, Any] = umap if chosen == "umap" else {}
         settings = _settings(chosen, parameters, seed)
         kept = None if refit else projections.find(view.connection, encoder_id, settings)
-        if kept is None and chosen == "umap" and (why := _umap_missing()) is not None:
+        if kept is None and chosen == "umap" and (why := _umap_missing(progress)) is not None:
             chosen, note, parameters = "pca", why, {}
             settings = _settings(chosen, parameters, seed)
             kept = None if refit else projections.find(view.connection, encoder_id, settings)
@@ -270,9 +270,9 @@ def _expected(count: int) -> str:
     return f"which takes about {minutes:.0f} minutes once on two cores" if minutes < 90 else "which takes hours"
 
 
-def _umap_missing() -> str | None:
+def _umap_missing(progress: Show) -> str | None:
     try:
-        umap_learn()
+        umap_learn(progress)
     except MissingDependency as error:
         return f"{error}. Until then this is PCA."
     return None

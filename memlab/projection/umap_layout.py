@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -21,17 +23,26 @@ _HALVINGS = 40
 _LEAST_WIDTH = 1e-3  # of a circle of neighbours, as a share of the mean distance
 
 
-def umap_learn() -> Any:
+def umap_learn(progress: Show = None) -> Any:
     """The package; raises :class:`MissingDependency` with the command that installs it."""
+    if (loaded := sys.modules.get("umap")) is not None:
+        return loaded
+    if find_spec("umap") is None:
+        raise _missing("not installed")
     try:
-        import umap
+        with Progress("loading umap-learn (the first time it compiles itself)", 1, progress, at_once=True) as shown:
+            import umap
+
+            shown.advance()
     except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError)
-        state = "not installed" if missing else f"installed but fails when imported ({error})"
-        raise MissingDependency(
-            f"UMAP needs the package umap-learn, which is {state}; install it with: {INSTALL}", name="umap"
-        ) from error
+        raise _missing(f"installed but fails when imported ({error})") from error
     return umap
+
+
+def _missing(state: str) -> MissingDependency:
+    return MissingDependency(
+        f"UMAP needs the package umap-learn, which is {state}; install it with: {INSTALL}", name="umap"
+    )
 
 
 def umap_layout(
@@ -68,7 +79,7 @@ def umap_layout(
     MissingDependency
         If umap-learn is not there.
     """
-    umap_learn()
+    umap_learn(progress)
     from umap import umap_
 
     rng = np.random.RandomState(seed)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from memlab.encoders import HashingEncoder
-from memlab.errors import InvalidValue
+from memlab.errors import InvalidValue, MissingDependency
 from memlab.projection import project
 from memlab.projection import projecting as module
+from memlab.projection import umap_layout
 from memlab.projection.placing import place
 from memlab.store import MemoryStore
 from tests.projection.conftest import fill, groups
@@ -260,6 +261,26 @@ def test_progress_is_told(grouped):
     project(grouped, "umap", progress=lambda done, total: told.append((done, total)))
     assert (120, 120) in told  # compared with all others
     assert told[-1] == (500, 500)  # steps of the layout
+
+
+def test_loading_umap_learn_is_told_before_it_begins(monkeypatch):
+    pytest.importorskip("umap")
+    loaded = {name: part for name, part in sys.modules.items() if name.partition(".")[0] == "umap"}
+    for name in loaded:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "umap.umap_", None)  # it fails half-way, as a broken installation does
+    told = []
+    with pytest.raises(MissingDependency, match=r"installed but fails when imported.*pip install"):
+        umap_layout.umap_learn(lambda done, total: told.append((done, total)))
+    assert told == [(0, 1)]
+
+
+def test_a_missing_umap_learn_shows_no_progress(monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)
+    told = []
+    with pytest.raises(MissingDependency, match="not installed"):
+        umap_layout.umap_learn(lambda done, total: told.append((done, total)))
+    assert told == []
 
 
 def test_what_changed_while_it_was_made_is_not_kept(grouped, monkeypatch):
