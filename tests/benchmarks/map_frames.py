@@ -122,8 +122,8 @@ with memlab.MemoryStore(sys.argv[1]) as store:
 def projections() -> dict[str, Any]:
     """Seconds of the first picture of the sample and of the next call, in three new processes.
 
-    ``first ever`` finds nothing that numba compiled before, as after an installation; ``new process`` finds what the one
-    before compiled, and no picture; ``kept`` finds the picture in the store.
+    ``first ever`` finds nothing that numba compiled before, as after an installation; ``new process`` finds what that
+    one compiled, and no picture; ``kept`` finds the picture in the store.
     """
     import memlab
 

@@ -1,7 +1,7 @@
-"""A real JupyterLab with a real browser in front of it. Run by ``make test-browser``.
+"""A real JupyterLab, for some tests Notebook 7 too, with a real browser in front. Run by ``make test-browser``.
 
-Lab and the browser are started once; each test has a folder of its own in Lab's root. Nothing leaves the machine, and
-nobody's own Jupyter settings are read. ``MEMLAB_CHROMIUM`` names another Chromium than the one on PATH.
+They and the browser are started once; each test has a folder of its own in the server's root. Nothing leaves the
+machine, and nobody's own Jupyter settings are read. ``MEMLAB_CHROMIUM`` names another Chromium than the one on PATH.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.browser.lab import Lab
+from tests.browser.applications import LAB, NOTEBOOK
+from tests.browser.lab import Lab, NotebookApplication
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,7 +37,14 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 120  # seconds that Lab may take to start on a busy machine
+PATIENCE = 120  # seconds that Jupyter may take to start on a busy machine
+
+
+class Server(NamedTuple):
+    """Where a Jupyter server listens, and the folder that it serves."""
+
+    address: str
+    served: Path
 
 
 @pytest.fixture(scope="session")
@@ -53,29 +62,43 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a JupyterLab on a free loopback port, and the folder that it serves."""
+def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A JupyterLab on a free loopback port."""
     pytest.importorskip("jupyterlab", reason="needs JupyterLab: python -m pip install jupyterlab")
-    base = tmp_path_factory.mktemp("lab")
+    with serving("jupyterlab", "LabApp", tmp_path_factory.mktemp("lab")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def notebook_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Jupyter Notebook 7 on a free loopback port."""
+    pytest.importorskip("notebook", "7", reason="needs Jupyter Notebook 7: python -m pip install 'notebook>=7'")
+    with serving("notebook", "JupyterNotebookApp", tmp_path_factory.mktemp("notebook")) as server:
+        yield server
+
+
+@contextmanager
+def serving(module: str, application: str, base: Path) -> Iterator[Server]:
+    """Run a Jupyter server in a process of its own, with all that it writes under ``base``."""
     served = base / "served"
     served.mkdir()
-    log = base / "lab.log"
+    log = base / "server.log"
     environment = own_environment(base)
     settings = Path(environment["JUPYTERLAB_SETTINGS_DIR"]) / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     # Lab would ask on the first start whether it may fetch news.
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.port={free_port()}"]
+    command = [sys.executable, "-m", module, "--no-browser", f"--ServerApp.port={free_port()}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={served}", "--IdentityProvider.token="]
-    command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.port_retries=50"]
+    command += [f"--{application}.expose_app_in_browser=True", "--ServerApp.port_retries=50"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # in a container there is nobody else
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=served, env=environment, stdout=out, stderr=out)
     try:
-        yield address_of(process, Path(environment["JUPYTER_RUNTIME_DIR"]), log), served
+        yield Server(address_of(process, Path(environment["JUPYTER_RUNTIME_DIR"]), log), served)
     finally:
-        process.terminate()  # Lab shuts its kernels down
+        process.terminate()  # it shuts its kernels down
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:
@@ -130,19 +153,27 @@ def address_of(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> st
         except subprocess.TimeoutExpired:
             continue
     ended = "ended" if process.poll() is not None else f"said nothing within {PATIENCE} s"
-    pytest.fail(f"JupyterLab {ended}; the end of its log:\n{log.read_text()[-3000:]}")
+    pytest.fail(f"Jupyter {ended}; the end of its log:\n{log.read_text()[-3000:]}")
 
 
 @pytest.fixture
-def lab(browser: Browser, lab_server: tuple[str, Path], request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """JupyterLab in a page of its own, for one test; its notebooks lie in a folder of their own."""
-    address, served = lab_server
+def lab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """JupyterLab in a page of its own, for one test; its notebooks lie in a folder of their own.
+
+    A test that is marked with `in_both` gets Jupyter Notebook 7 as well.
+    """
+    application = getattr(request, "param", LAB)
+    address, served = request.getfixturevalue("notebook_server" if application == NOTEBOOK else "lab_server")
     folder = served / request.node.name.translate(str.maketrans("[]/\\ ", "-----"))
     folder.mkdir()
     context = browser.new_context(viewport={"width": 1280, "height": 1100}, color_scheme="light")
     page = context.new_page()
     page.set_default_timeout(60_000)
-    opened = Lab(page, address, served, folder, ROOT / "screenshots")
+    pictures = ROOT / "screenshots"
+    if application == NOTEBOOK:
+        opened: Lab = NotebookApplication(page, address, served, folder, pictures / "notebook-7")
+    else:
+        opened = Lab(page, address, served, folder, pictures)
     yield opened
     opened.shut_down()
     context.close()

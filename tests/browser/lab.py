@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -66,11 +67,14 @@ class Lab:
         self._loaded = False
 
     def _hear(self, error: Any) -> None:
-        # Where the page loads slowly Lab takes its splash screen away twice: a line of its own, called by a timer.
         frames = [line for line in (error.stack or "").splitlines() if line.strip().startswith("at ")]
-        splash = "'removeChild'" in str(error) and len(frames) == 1 and "/static/lab/jlab_core." in frames[0]
-        if not splash:
+        if not self._own(str(error), frames):
             self.said.append(f"pageerror: {error}")
+
+    def _own(self, said: str, frames: Sequence[str]) -> bool:
+        """Whether it is a known error of the application itself, which it makes with no widget on the page too."""
+        # Where the page loads slowly Lab takes its splash screen away twice: a line of its own, called by a timer.
+        return "'removeChild'" in said and len(frames) == 1 and "/static/lab/jlab_core." in frames[0]
 
     def write(self, name: str, cells: Sequence[str]) -> Path:
         """Write a notebook of code cells."""
@@ -84,19 +88,8 @@ class Lab:
 
     def open(self, path: Path, *, kernel: bool = True) -> Notebook:
         """Show a notebook. Without a kernel, what was saved is all that there is to see."""
-        if not self._loaded:
-            self.page.goto(f"{self.address}lab?reset")
-            self.page.wait_for_function("window.jupyterapp && document.querySelector('#jp-main-dock-panel')")
-            self.page.evaluate("jupyterapp.restored")
-            self.page.evaluate("jupyterapp.commands.execute('application:set-mode', {mode: 'single-document'})")
-            self.page.evaluate("jupyterapp.shell.collapseLeft()")
-            self._loaded = True
         relative = path.relative_to(self.served).as_posix()
-        self.page.evaluate(
-            "([path, start]) => { jupyterapp.commands.execute('docmanager:open', "
-            "{path, factory: 'Notebook', kernelPreference: {shouldStart: start, canStart: start}}); }",
-            [relative, kernel],
-        )
+        self._show(relative, kernel)
         self.page.wait_for_function(
             f"(path) => {{ {_PANEL} return panelOf(path)?.context.isReady && panelOf(path).isVisible; }}", arg=relative
         )
@@ -108,6 +101,20 @@ class Lab:
                 arg=relative,
             )
         return notebook
+
+    def _show(self, relative: str, kernel: bool) -> None:
+        if not self._loaded:
+            self.page.goto(f"{self.address}lab?reset")
+            self.page.wait_for_function("window.jupyterapp && document.querySelector('#jp-main-dock-panel')")
+            self.page.evaluate("jupyterapp.restored")
+            self.page.evaluate("jupyterapp.commands.execute('application:set-mode', {mode: 'single-document'})")
+            self.page.evaluate("jupyterapp.shell.collapseLeft()")
+            self._loaded = True
+        self.page.evaluate(
+            "([path, start]) => { jupyterapp.commands.execute('docmanager:open', "
+            "{path, factory: 'Notebook', kernelPreference: {shouldStart: start, canStart: start}}); }",
+            [relative, kernel],
+        )
 
     def run(self, name: str, *cells: str) -> Notebook:
         """Write a notebook, open it and run all its cells."""
@@ -132,6 +139,24 @@ class Lab:
         """End every kernel that the page started."""
         if self._loaded:
             self.page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
+
+
+class NotebookApplication(Lab):
+    """A page with Jupyter Notebook 7, which shows one notebook and is made of Lab's parts."""
+
+    def _show(self, relative: str, kernel: bool) -> None:
+        assert kernel, "Jupyter Notebook starts a kernel for whatever it shows"
+        self.page.goto(f"{self.address}notebooks/{quote(relative)}")
+        self.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel')")
+        self.page.evaluate("jupyterapp.restored")
+        self._loaded = True
+
+    def _own(self, said: str, frames: Sequence[str]) -> bool:
+        # While it starts, Notebook 7.6 asks for the schema of a setting that it does not have.
+        own = "reading 'schema'" in said and all(
+            "/static/notebook/notebook_core." in f or "Promise" in f for f in frames
+        )
+        return own or super()._own(said, frames)
 
 
 class Notebook:
@@ -243,7 +268,7 @@ class Notebook:
 
     def screenshot(self, name: str, target: Locator, themes: tuple[Theme, ...] = ("light", "dark")) -> list[Path]:
         """Pictures of an element, in each theme: ``screenshots/NAME-THEME.png``."""
-        self.lab.pictures.mkdir(exist_ok=True)
+        self.lab.pictures.mkdir(parents=True, exist_ok=True)
         paths = []
         for theme in themes:
             self.lab.theme(theme)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.applications import in_both
+
 pytestmark = pytest.mark.browser
 
 SERVE = """
@@ -16,6 +18,7 @@ async def call(tool, **arguments):
 """
 
 
+@in_both
 def test_a_call_arrives_and_opens_in_the_inspector(lab, memories):
     notebook = lab.run(
         "activity.ipynb",

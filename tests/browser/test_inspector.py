@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.applications import in_both
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
@@ -46,6 +48,7 @@ def slider(widget: Locator, name: str) -> Locator:
     return widget.get_by_role("slider", name=name, exact=True)
 
 
+@in_both
 def test_a_query_is_typed_a_knob_moved_and_both_are_read_in_python(lab, memories):
     notebook, widget = shown(lab, memories, "inspector = memlab.inspect(retriever)\ninspector")
     assert "24 memories" in widget.locator(".in-about").inner_text()

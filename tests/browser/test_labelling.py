@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memlab
+from tests.browser.applications import in_both
 
 pytestmark = pytest.mark.browser
 QUERIES = {
@@ -43,6 +44,7 @@ def card(node, memory_id):
     return node.locator(f".lb-card[data-id='{memory_id}']")
 
 
+@in_both
 def test_three_queries_are_labelled_stopped_and_taken_up_again(lab, cells) -> None:
     sources, path = cells
     notebook = lab.run("label.ipynb", *sources)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.applications import in_both
 from tests.browser.lab import Lab, Notebook
 
 pytestmark = pytest.mark.browser
@@ -73,6 +74,7 @@ def ink(view: Any) -> int:
     )
 
 
+@in_both
 def test_hover_click_and_encircle_reach_python(lab, shown) -> None:
     notebook, view = shown(STORE, MAP)
     page = notebook.page

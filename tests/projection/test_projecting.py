@@ -10,9 +10,8 @@ import pytest
 
 from memlab.encoders import HashingEncoder
 from memlab.errors import InvalidValue, MissingDependency
-from memlab.projection import project
+from memlab.projection import project, umap_layout
 from memlab.projection import projecting as module
-from memlab.projection import umap_layout
 from memlab.projection.placing import place
 from memlab.store import MemoryStore
 from tests.projection.conftest import fill, groups
