@@ -1,4 +1,4 @@
-"""Opening a store's file, one connection a thread, transactions, and SQLite's errors in plain words."""
+"""A store's open file: one connection a thread, and transactions."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from memlab.errors import (
-    InvalidValue,
     NotAStore,
     StoreClosed,
     StoreDamaged,
-    StoreError,
     StoreFull,
     StoreLocked,
     StoreReadOnly,
-    StoreTooNew,
 )
 from memlab.store import codetable, schema, termindex
+from memlab.store.admission import (
+    check_header,
+    check_tables,
+    checked_path,
+    create_private,
+    identity,
+    refuse,
+    refuse_foreign,
+)
 from memlab.store.kept import Kept
+from memlab.store.sqlite_errors import raise_locked, translated
 from memlab.store.turns import Turns
 
-_MAGIC = b"SQLite format 3\x00"
 BEFORE_COMMIT: ContextVar[Callable[[], None] | None] = ContextVar("BEFORE_COMMIT", default=None)
 """Called before every commit of :meth:`StoreFile.write` in the context that sets it; what it raises undoes the
 transaction. A server uses it to store nothing for a caller who has gone."""
@@ -84,7 +89,7 @@ class StoreFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, busy_timeout: float = 5.0) -> None:
-        self.path = _checked_path(path)
+        self.path = checked_path(path)
         self.read_only = read_only
         self.busy_timeout = busy_timeout
         self._uri_suffix = "?mode=ro" if read_only else "?mode=rw"
@@ -93,10 +98,10 @@ class StoreFile:
         self._lock = threading.Condition(threading.Lock())  # tells of connections that are no longer in use
         self._closed = False
         self._turns = Turns()
-        _check_header(self.path, read_only)
-        _refuse_foreign(self.path)
+        check_header(self.path, read_only)
+        refuse_foreign(self.path)
         if not read_only and not self.path.exists():
-            _create_private(self.path)
+            create_private(self.path)
         try:
             self._prepare()
         except UnicodeDecodeError as error:  # names in the schema, or what SQLite says about it
@@ -111,32 +116,20 @@ class StoreFile:
 
     def _prepare(self) -> None:
         """Check that the file is a store of this version; make the tables of an empty one."""
-        with _translated(self.path):
+        with translated(self.path):
             connection = self._first_connection()
             # One transaction: another process may be making the store right now.
             connection.execute("BEGIN")
-            application, version, tables = _identity(connection)
+            application, version, tables = identity(connection)
             connection.execute("ROLLBACK")
-        _refuse(self.path, application, version, tables)
+        refuse(self.path, application, version, tables)
         if application == schema.APPLICATION_ID:
-            needed = {"memories", "memory_search", "memory_numbers"}
-            if version >= schema.TERMS_SINCE:
-                needed |= {"memory_terms", "memory_terms_pending", "memory_terms_vocabulary"}
-            if version >= schema.SIZE_SINCE:
-                needed |= {"bulk_write", "document_codes", "passage_codes"}
-            if version >= schema.LOG_SINCE:
-                needed.add("query_log")
-            if version >= schema.PROJECTIONS_SINCE:
-                needed |= {"projections", "projected_memories"}
-            if not needed <= tables:
-                raise StoreDamaged(
-                    f"{self.path}: the file says it is a memlab store but its tables are missing; restore a backup"
-                )
+            check_tables(self.path, version, tables)
         elif self.read_only:
             raise NotAStore(f"{self.path}: the file is empty; open it once without read_only to make a store of it")
         if self.read_only:
             return
-        with _translated(self.path):
+        with translated(self.path):
             self._switch_log_on(connection)
         if version != schema.SCHEMA_VERSION:
             with self._changing() as connection:
@@ -271,7 +264,7 @@ class StoreFile:
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread is in a transaction already."""
-        with _translated(self.path):
+        with translated(self.path):
             return self.connection().in_transaction
 
     @property
@@ -282,7 +275,7 @@ class StoreFile:
     @contextlib.contextmanager
     def read(self) -> Iterator[_Connection]:
         """A read transaction: every statement inside sees the same commit. Takes no write lock."""
-        with _translated(self.path), self._in_use() as connection:
+        with translated(self.path), self._in_use() as connection:
             if connection.in_transaction:
                 yield connection
                 return
@@ -308,7 +301,7 @@ class StoreFile:
         codes are made after it.
         """
         self.require_writable()
-        with _translated(self.path), self._in_use() as connection:
+        with translated(self.path), self._in_use() as connection:
             outermost = not connection.in_transaction
             many = outermost and termindex.many_pending(connection)
         if many:
@@ -333,7 +326,7 @@ class StoreFile:
     @contextlib.contextmanager
     def overwriting(self) -> Iterator[None]:
         """What is deleted meanwhile is overwritten, in the file and in its log (unless somebody still reads there)."""
-        with _translated(self.path), self._in_use() as connection:
+        with translated(self.path), self._in_use() as connection:
             before = connection.execute("PRAGMA secure_delete").fetchone()[0]
             connection.execute("PRAGMA secure_delete = ON").fetchone()
             try:
@@ -345,7 +338,7 @@ class StoreFile:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[_Connection]:
         self.require_writable()
-        with _translated(self.path), self._in_use() as connection, self._turn(connection):
+        with translated(self.path), self._in_use() as connection, self._turn(connection):
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -364,7 +357,7 @@ class StoreFile:
             return
         with self._turns.mine(getattr(self._local, "patience", self.busy_timeout)) as mine:
             if not mine:
-                _raise_locked(self.path)
+                raise_locked(self.path)
             if self._closed:
                 self._raise_closed()
             yield
@@ -416,7 +409,7 @@ class StoreFile:
     @contextlib.contextmanager
     def roomy(self) -> Iterator[None]:
         """A page cache for the calling thread's connection that holds what a bulk write changes."""
-        with _translated(self.path), self._in_use() as connection:
+        with translated(self.path), self._in_use() as connection:
             before = connection.execute("PRAGMA cache_size").fetchone()[0]
             connection.execute(f"PRAGMA cache_size = {_BULK_CACHE}")
             try:
@@ -427,7 +420,7 @@ class StoreFile:
     @contextlib.contextmanager
     def _patience(self, seconds: float) -> Iterator[None]:
         """Another busy timeout for the calling thread."""
-        with _translated(self.path), self._in_use() as connection:
+        with translated(self.path), self._in_use() as connection:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
             self._local.patience = seconds
             try:
@@ -449,148 +442,3 @@ def _fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_fork_in_child)
-
-
-def _checked_path(path: str | os.PathLike[str]) -> Path:
-    text = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str) or not text or text == ":memory:" or "\x00" in text:
-        raise InvalidValue(
-            f"path: expected the path of a file, found {text!r}; "
-            "for a store that goes away, use one in a temporary folder"
-        )
-    try:
-        resolved = Path(text).expanduser().absolute()
-        os.fsencode(resolved)
-        if resolved.is_dir():
-            raise NotAStore(
-                f"{resolved}: expected a file, found a directory; add a file name, such as {resolved / 'memory.db'}"
-            )
-        if not resolved.parent.is_dir():
-            raise NotAStore(f"{resolved}: the folder {resolved.parent} does not exist; make it first")
-        if resolved.exists() and not resolved.is_file():
-            raise NotAStore(f"{resolved}: expected a file, found a device, pipe or socket")
-    except OSError as error:
-        raise StoreError(f"{text}: cannot be used as a path: {error.strerror}") from error
-    except (RuntimeError, ValueError) as error:  # no such user for ~user; characters that no file name can have
-        raise InvalidValue(f"path: {text!r} cannot be used: {error}") from error
-    return resolved
-
-
-def _check_header(path: Path, read_only: bool) -> None:
-    """Refuse what is no SQLite file before SQLite touches it, and what cannot be written if it must be."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except FileNotFoundError:
-        if read_only:
-            raise NotAStore(f"{path}: no such file; a store opened with read_only=True must exist") from None
-        if not os.access(path.parent, os.W_OK):
-            raise StoreReadOnly(f"{path}: the folder cannot be written, so no store can be made there") from None
-        return
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
-    if head and head != _MAGIC:
-        raise NotAStore(f"{path}: expected a memlab store, found a file that is not SQLite; it was not touched")
-    if not read_only and not os.access(path, os.W_OK):
-        raise StoreReadOnly(
-            f"{path}: the file cannot be written; open it with read_only=True, or change its permissions"
-        )
-
-
-def _identity(connection: sqlite3.Connection) -> tuple[int, int, set[str]]:
-    """Application id, user version and table names."""
-    return (
-        connection.execute("PRAGMA application_id").fetchone()[0],
-        connection.execute("PRAGMA user_version").fetchone()[0],
-        {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")},
-    )
-
-
-def _refuse(path: Path, application: int, version: int, tables: set[str]) -> None:
-    if application == schema.APPLICATION_ID:
-        if version > schema.SCHEMA_VERSION:
-            raise StoreTooNew(
-                f"{path}: expected a store of schema version {schema.SCHEMA_VERSION} or older, found "
-                f"version {version}; upgrade memlab (pip install -U memlab). The file was not touched"
-            )
-    elif tables or application or version:
-        hint = (
-            "it has a table named memories: export it from the program that made it and use `memlab import`"
-            if "memories" in tables
-            else "give another path; the file was not touched"
-        )
-        raise NotAStore(f"{path}: expected a memlab store, found another SQLite database; {hint}")
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Refuse what is no store of this version through a connection that cannot change it.
-
-    Closing one that can would write the log of a killed program into its database. What is in doubt passes here.
-    """
-    try:
-        if not path.stat().st_size:
-            return
-        wal = path.with_name(path.name + "-wal")
-        has_log = wal.exists() and wal.stat().st_size > 0
-        # Without a log the file is all there is, and reading it so leaves no other file beside it.
-        mode = "?mode=ro" if has_log else "?mode=ro&immutable=1"
-        with contextlib.closing(sqlite3.connect(path.as_uri() + mode, uri=True)) as connection:
-            identity = _identity(connection)
-    except (OSError, sqlite3.Error, UnicodeDecodeError):
-        return
-    _refuse(path, *identity)
-
-
-def _create_private(path: Path) -> None:
-    """Make an empty file that only its owner may read: SQLite gives its WAL the same mode."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass  # another process was quicker
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be made: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        _raise_for(error, path)
-    except sqlite3.ProgrammingError as error:  # pragma: no cover - a subclass of DatabaseError in CPython
-        _raise_for(error, path)
-
-
-def _raise_locked(path: Path, error: BaseException | None = None) -> NoReturn:
-    raise StoreLocked(
-        f"{path}: another writer held the store for longer than the busy timeout; try again, "
-        "or open it with a larger busy_timeout"
-    ) from error
-
-
-def _raise_for(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
-    """Turn an error of SQLite into one of memlab's that says what to do."""
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = None if code is None else code & 0xFF
-    undecodable = code is None and "Could not decode" in str(error)
-    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or undecodable:
-        raise StoreDamaged(
-            f"{path}: SQLite finds the file damaged ({error}); keep a copy of it and restore a backup"
-        ) from error
-    if kind == sqlite3.SQLITE_FULL:
-        raise StoreFull(
-            f"{path}: the disk is full; nothing of this write was kept. Free some space and try again"
-        ) from error
-    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        _raise_locked(path, error)
-    if kind == sqlite3.SQLITE_READONLY:
-        raise StoreReadOnly(f"{path}: the file cannot be written; open it with read_only=True") from error
-    if kind == sqlite3.SQLITE_CANTOPEN:
-        raise StoreError(
-            f"{path}: cannot be opened ({error}); check that its folder exists and can be written"
-        ) from error
-    if kind == sqlite3.SQLITE_IOERR:
-        raise StoreError(f"{path}: reading or writing failed ({error}); nothing of this write was kept") from error
-    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
-        raise StoreClosed(f"{path}: the store is closed; open it again with memlab.MemoryStore(path)") from error
-    raise StoreError(f"{path}: SQLite: {error}") from error
