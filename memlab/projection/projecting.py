@@ -17,7 +17,7 @@ from memlab.projection.faithfulness import Faithfulness, faithfulness
 from memlab.projection.pca import PCA
 from memlab.projection.placing import place
 from memlab.projection.space import VectorSpace
-from memlab.projection.umap_layout import umap_layout, umap_learn
+from memlab.projection.umap_layout import load_umap, umap_layout
 from memlab.store import MemoryStore, projections
 from memlab.store.blocks import BoolArray, FloatArray, IntArray
 from memlab.store.projections import KeptProjection
@@ -272,7 +272,7 @@ def _expected(count: int) -> str:
 
 def _umap_missing(progress: Show) -> str | None:
     try:
-        umap_learn(progress)
+        load_umap(progress)
     except MissingDependency as error:
         return f"{error}. Until then this is PCA."
     return None

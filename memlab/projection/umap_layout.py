@@ -23,20 +23,18 @@ _HALVINGS = 40
 _LEAST_WIDTH = 1e-3  # of a circle of neighbours, as a share of the mean distance
 
 
-def umap_learn(progress: Show = None) -> Any:
-    """The package; raises :class:`MissingDependency` with the command that installs it."""
-    if (loaded := sys.modules.get("umap")) is not None:
-        return loaded
+def load_umap(progress: Show = None) -> None:
+    """Import umap-learn; raises :class:`MissingDependency` with the command that installs it."""
     if find_spec("umap") is None:
         raise _missing("not installed")
+    loading = False if "umap" in sys.modules else progress
     try:
-        with Progress("loading umap-learn (the first time it compiles itself)", 1, progress, at_once=True) as shown:
-            import umap
+        with Progress("loading umap-learn (the first time it compiles itself)", 1, loading, at_once=True) as shown:
+            import umap  # noqa: F401
 
             shown.advance()
     except ImportError as error:
         raise _missing(f"installed but fails when imported ({error})") from error
-    return umap
 
 
 def _missing(state: str) -> MissingDependency:
@@ -79,7 +77,7 @@ def umap_layout(
     MissingDependency
         If umap-learn is not there.
     """
-    umap_learn(progress)
+    load_umap(progress)
     from umap import umap_
 
     rng = np.random.RandomState(seed)

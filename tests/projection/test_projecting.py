@@ -270,7 +270,7 @@ def test_loading_umap_learn_is_told_before_it_begins(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap.umap_", None)  # it fails half-way, as a broken installation does
     told = []
     with pytest.raises(MissingDependency, match=r"installed but fails when imported.*pip install"):
-        umap_layout.umap_learn(lambda done, total: told.append((done, total)))
+        umap_layout.load_umap(lambda done, total: told.append((done, total)))
     assert told == [(0, 1)]
 
 
@@ -278,7 +278,7 @@ def test_a_missing_umap_learn_shows_no_progress(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
     told = []
     with pytest.raises(MissingDependency, match="not installed"):
-        umap_layout.umap_learn(lambda done, total: told.append((done, total)))
+        umap_layout.load_umap(lambda done, total: told.append((done, total)))
     assert told == []
 
 
