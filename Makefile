@@ -7,6 +7,8 @@ else
 PYTHON ?= python3
 endif
 RUN := $(PYTHON) tools/bootstrap.py run
+# mypy reads the browser tests too.
+LINT := $(RUN) --extra lint --extra test --extra browser --
 
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 NBVAL := $(if $(NOTEBOOKS),--nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg)
@@ -36,9 +38,9 @@ lab: ## set up and open JupyterLab on the first notebook
 	@$(RUN) --extra notebook -- jupyter lab $(ALLOW_ROOT) $(firstword $(NOTEBOOKS)) $(ARGS)
 
 lint: ## set up and check style and types
-	@$(RUN) --extra lint --extra test --extra browser -- python -m ruff check
-	@$(RUN) --extra lint --extra test --extra browser -- python -m ruff format --check
-	@$(RUN) --extra lint --extra test --extra browser -- python -m mypy
+	@$(LINT) python -m ruff check
+	@$(LINT) python -m ruff format --check
+	@$(LINT) python -m mypy
 
 clean: ## remove what builds and tests leave
 	rm -rf build dist htmlcov screenshots .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -162,18 +162,16 @@ def lab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Lab]:
 
     A test that is marked with `in_both` gets Jupyter Notebook 7 as well.
     """
-    application = getattr(request, "param", LAB)
-    address, served = request.getfixturevalue("notebook_server" if application == NOTEBOOK else "lab_server")
+    kind, server, pictures = Lab, "lab_server", ROOT / "screenshots"
+    if getattr(request, "param", LAB) == NOTEBOOK:
+        kind, server, pictures = NotebookApplication, "notebook_server", pictures / "notebook-7"
+    address, served = request.getfixturevalue(server)
     folder = served / request.node.name.translate(str.maketrans("[]/\\ ", "-----"))
     folder.mkdir()
     context = browser.new_context(viewport={"width": 1280, "height": 1100}, color_scheme="light")
     page = context.new_page()
     page.set_default_timeout(60_000)
-    pictures = ROOT / "screenshots"
-    if application == NOTEBOOK:
-        opened: Lab = NotebookApplication(page, address, served, folder, pictures / "notebook-7")
-    else:
-        opened = Lab(page, address, served, folder, pictures)
+    opened = kind(page, address, served, folder, pictures)
     yield opened
     opened.shut_down()
     context.close()
