@@ -306,6 +306,17 @@ def test_it_looks_right_in_light_and_dark(lab, memories):
         assert abs(luminance(ink) - luminance(ground)) > 0.5
 
 
+def test_no_label_of_a_setting_is_cut_off(lab, memories):
+    _, widget = shown(lab, memories, "inspector = memlab.inspect(retriever, now='2026-12-01T08:17:00Z')\ninspector")
+    cut = widget.evaluate(
+        "node => [...node.querySelectorAll('.in-panel .in-field > span, .in-panel .in-travel-head > *, .in-label')]"
+        ".filter((each) => each.scrollWidth > each.clientWidth + 1 || "
+        "each.getBoundingClientRect().right > each.closest('.in-panel-body').getBoundingClientRect().right + 1)"
+        ".map((each) => each.textContent)"
+    )
+    assert cut == []
+
+
 def luminance(colour: str) -> float:
     channels = [float(part) for part in colour.strip("rgba()").split(",")[:3]]
     return sum(weight * channel / 255 for weight, channel in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
